@@ -1,0 +1,1 @@
+"""Who runs the engine: sessions, prompts, skills, questions, subagents."""

@@ -1,0 +1,1 @@
+"""What we do with papers: find, get, read, index, retrieve, check, note, export."""

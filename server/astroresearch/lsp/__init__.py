@@ -1,0 +1,1 @@
+"""Speaks the Language Server Protocol; nothing else does."""

@@ -1,0 +1,1 @@
+"""One file a feature; no feature imports another."""

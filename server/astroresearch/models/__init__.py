@@ -1,0 +1,1 @@
+"""Language models and embedders behind the engine's and the library's interfaces."""

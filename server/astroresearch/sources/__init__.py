@@ -1,0 +1,1 @@
+"""The outside world over HTTP: ADS, arXiv, CDS."""

@@ -1,0 +1,1 @@
+"""Tools that hand work to other agents."""

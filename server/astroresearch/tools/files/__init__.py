@@ -1,0 +1,1 @@
+"""Tools on the files of the workspace."""

@@ -1,0 +1,1 @@
+"""Tools on papers, objects and notes."""
