@@ -83,3 +83,15 @@ class Retrieval:
     mode: str
     "hybrid, text."
     notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """A page as it is stored: its text and where each word stands."""
+
+    page: int
+    text: str
+    words: bytes
+    "Boxes of the words, packed by library/parse.py."
+    hidden: str = ""
+    "Text left out because nobody sees it (white, tiny, off the page, invisible)."
