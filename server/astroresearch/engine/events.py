@@ -23,6 +23,8 @@ class SessionOpened:
 
     session_id: str
     title: str
+    question: str = ""
+    "The user's words of this turn, so that a replayed timeline shows them."
 
 
 @dataclass(frozen=True, slots=True)
