@@ -322,6 +322,13 @@ SERVER_NOTIFICATIONS: tuple[str, ...] = (
 )
 
 
+EVENT_WORDS: tuple[str, ...] = (
+    "session", "thought.delta", "message.delta", "tool.start", "tool.progress", "tool.end", "plan", "permission",
+    "question", "subagent.start", "subagent.end", "compaction", "usage", "notice", "error", "done",
+)  # fmt: skip
+"`engine.events.WIRE` in words, so that `initialize` need not import the engine; a test compares them."
+
+
 def command_of(method: str) -> str:
     """The executeCommand twin: `astroresearch/notes/list` → `astroresearch.notes.list`."""
     return method.replace("/", ".")
