@@ -113,11 +113,13 @@ class Http:
         Args:
             loopback: The only (host, port) pairs of this machine that may be reached; see `guard.loopback_pairs`.
             user_agent: Who we say we are.
-            intervals: Least seconds between two requests to a source, which then also has one connection only.
+            intervals: Least seconds between two requests to a source, which then also has one connection only. The default
+                is arXiv's, which a stand-in on this machine is spared.
             resolver: Host to addresses.
         """
         self.guard = AddressGuard(loopback, resolver)
         self._user_agent = user_agent
+        self._gate_loopback = intervals is not None
         chosen = {"arxiv": ARXIV_INTERVAL_S} if intervals is None else intervals
         self._gates = {source: _Gate(seconds) for source, seconds in chosen.items()}
         self._client: httpx2.AsyncClient | None = None
@@ -156,7 +158,7 @@ class Http:
             return _wait_before_retry(error, deadline - anyio.current_time())
 
         async with AsyncExitStack() as stack:
-            if gate := self._gates.get(request.source):
+            if gate := self._gate(request):
                 await stack.enter_async_context(gate.turn())
             deadline = anyio.current_time() + request.deadline_s
             with anyio.move_on_after(request.deadline_s):
@@ -213,6 +215,11 @@ class Http:
                 break
             seen.add(url)
         raise BadAnswer(f"{request.source} redirects in a circle.", source=request.source, url=bare(url))
+
+    def _gate(self, request: Request) -> _Gate | None:
+        if not self._gate_loopback and _origin(request.url)[1:] in self.guard.loopback:
+            return None
+        return self._gates.get(request.source)
 
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
