@@ -120,6 +120,8 @@ class FileContent:
     "Changes with every change: `buffer:12`, `disk:<hash>`."
     is_buffer: bool
     writable: bool = True
+    trusted: bool = True
+    "False in a workspace that the user has not trusted: the text is then a stranger's."
 
 
 class Workspace(Protocol):
@@ -185,8 +187,10 @@ class Skills(Protocol):
 class Spawner(Protocol):
     """Runs a subagent on the one engine."""
 
-    async def spawn(self, task: str, *, name: str, max_steps: int, context: ToolContext[Any]) -> SubagentReport:
-        """Own context and child session; permissions at most the parent's."""
+    async def spawn(
+        self, task: str, *, name: str, max_steps: int, context: ToolContext[Any], read_only: bool = True
+    ) -> SubagentReport:
+        """Own context and child session; permissions at most the parent's; `read_only` leaves tools that write out."""
         ...
 
 
