@@ -21,6 +21,7 @@ from lsprotocol import types as T
 from pygls.lsp.server import LanguageServer
 
 from astroresearch import __version__
+from astroresearch.config import folders, is_trusted
 from astroresearch.errors import AstroResearchError
 from astroresearch.lsp.protocol import METHODS, SERVER_NOTIFICATIONS, command_of
 from astroresearch.lsp.services import Build, Services, Startup
@@ -140,6 +141,18 @@ class Server(LanguageServer):
     def send_notification(self, method: str, params: Any) -> None:
         """A notification to the editor."""
         self.protocol.notify(method, params)
+
+    def send_progress(self, token: str | int, value: Any) -> None:
+        """One `$/progress` value of any shape: partial results."""
+        self.protocol.notify(T.PROGRESS, T.ProgressParams(token, value))
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the user trusts this workspace: the editor's word where it has one, else `astroresearch trust`."""
+        if self._startup.trusted is not None:
+            return self._startup.trusted
+        where = folders()
+        return bool(self._startup.roots) and all(is_trusted(root, where) for root in self._startup.roots)
 
     def spawn(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
         """Runs something in the background of this server; its failure is logged and ends nothing else."""

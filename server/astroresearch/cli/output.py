@@ -1,0 +1,70 @@
+"""What commands print: sentences and tables for people, or one JSON object a line with `--json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import anyio
+import click
+
+from astroresearch.lsp.client import RemoteError
+
+OK, FINDINGS, WRONG_USE, FAILED = 0, 1, 2, 3
+"Exit codes; also: not found is 1."
+
+
+class Output:
+    """One command's way to speak."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def row(self, kind: str, body: Mapping[str, Any], text: str) -> None:
+        """One result: `text` for people, else `{"type": kind, …}`."""
+        click.echo(json.dumps({"type": kind, **body}, ensure_ascii=False) if self.as_json else text)
+
+    def note(self, text: str) -> None:
+        """Something beside the results: standard error for people, a `notice` line in JSON."""
+        if self.as_json:
+            click.echo(json.dumps({"type": "notice", "text": text}, ensure_ascii=False))
+        else:
+            click.secho(text, err=True, dim=True)
+
+    def fail(self, error: Exception, code: int) -> None:
+        """The error, and the end of the process."""
+        if self.as_json:
+            click.echo(json.dumps({"type": "error", "message": str(error)}, ensure_ascii=False))
+        else:
+            click.secho(f"astroresearch: {error}", err=True, fg="red")
+        sys.exit(code)
+
+
+def run(out: Output, main: Callable[..., Coroutine[Any, Any, int | None]], *args: Any) -> NoReturn:
+    """Runs a command's coroutine and turns its errors into sentences and exit codes."""
+    try:
+        code = anyio.run(partial(main, *args))
+    except BaseException as problem:
+        error = _first(problem)
+        if isinstance(error, RemoteError):
+            code = FINDINGS if error.kind == "not_found" else WRONG_USE if error.remote_code == -32602 else FAILED
+            out.fail(error, code)
+        if isinstance(error, KeyboardInterrupt):
+            out.fail(click.ClickException("Interrupted."), 130)
+        raise
+    sys.exit(code or OK)
+
+
+def _first(problem: BaseException) -> BaseException:
+    while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
+        problem = problem.exceptions[0]
+    return problem
+
+
+def workspace_of(value: str | None) -> Path:
+    """The folder of `--workspace`, absolute; the current one by default."""
+    return Path(value or ".").resolve()
