@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -55,7 +56,7 @@ def _show_all(out: Output, answer: dict[str, Any]) -> int:
 def add(text: str, paper: str, page: int, quote: str, cite_key: str, tags: tuple[str, ...], as_json: bool) -> None:
     """Save a note. `-` reads the text from standard input."""
     if text == "-":
-        text = click.get_text_stream("stdin").read()
+        text = sys.stdin.read()
     out = Output(as_json)
     params = {"text": text, "paper": paper, "page": page, "quote": quote, "citeKey": cite_key, "tags": list(tags)}
     run(out, _request, out, "create", params, _show_one)
