@@ -19,7 +19,10 @@ class ThinkSplitter:
 
     def feed(self, text: str) -> list[tuple[str, str]]:
         """What can be said of the text so far, as (`thought` | `text`, piece); what may be half a tag is held back."""
-        if self._state == "text":
+        if self._state == "gap":
+            text = text.lstrip()
+            self._state = "text" if text else "gap"
+        if self._state in ("text", "gap"):
             return [("text", text)] if text else []
         self._held += text
         if self._state == "start":
@@ -47,9 +50,8 @@ class ThinkSplitter:
     def _thought(self) -> list[tuple[str, str]]:
         head, tag, tail = self._held.partition(self._closing)
         if tag:
-            self._state, self._held = "text", ""
-            pieces = [("thought", head), ("text", tail.lstrip())]
-            return [(kind, piece) for kind, piece in pieces if piece]
+            self._state, self._held = "gap", ""
+            return [*([("thought", head)] if head else []), *self.feed(tail)]
         keep = _tail_like(self._held, self._closing)
         thought, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
         return [("thought", thought)] if thought else []
