@@ -317,7 +317,7 @@ def _raise_for_status(request: Request, answer: Answer, attempt: int) -> None:
         raise AuthFailed(
             f"{source} refuses the token.", source=source, url=answer.url, status=status, hint="Check or renew it."
         )
-    if status >= 500:
+    if status >= 499:  # 499: ADS is busy
         raise Unreachable(
             f"{source} has trouble (HTTP {status}).",
             source=source,
