@@ -296,7 +296,7 @@ METHODS: Mapping[str, Method] = {
         Nothing, "{papers, searchable, passages, vectors, embedder, notes, path}", "library:status"
     ),
     PREFIX + "notes/create": Method(NoteCreate, "Note", "notes:create"),
-    PREFIX + "notes/list": Method(NoteList, "{notes: [Note], total}", "notes:list_notes"),
+    PREFIX + "notes/list": Method(NoteList, "{notes: [Note]}", "notes:list_notes"),
     PREFIX + "notes/get": Method(NoteRef, "Note", "notes:get"),
     PREFIX + "notes/update": Method(NoteUpdate, "Note", "notes:update"),
     PREFIX + "notes/delete": Method(NoteRef, "{deleted}", "notes:delete"),

@@ -23,6 +23,7 @@ from pygls.lsp.server import LanguageServer
 from astroresearch import __version__
 from astroresearch.config import folders, is_trusted
 from astroresearch.errors import AstroResearchError
+from astroresearch.lsp.projects import Projects
 from astroresearch.lsp.protocol import METHODS, SERVER_NOTIFICATIONS, command_of
 from astroresearch.lsp.services import Build, Services, Startup
 from astroresearch.lsp.stdio import WriterThread, start_reader
@@ -89,8 +90,8 @@ class Server(LanguageServer):
         self._built = anyio.Event()
         self._startup = Startup((), {}, None, "")
         self.documents = Documents()
-        self.projects: Any = None
-        "lsp.projects.Projects, from `initialize` on."
+        self.projects: Projects
+        "From `initialize` on."
         self.progress_cancels: dict[str | int, Callable[[], None]] = {}
         "What `window/workDoneProgress/cancel` of a token stops."
         self._register()
@@ -167,10 +168,10 @@ class Server(LanguageServer):
             return None
         try:
             paper = await services.catalogue.get(name, online=False)
-            _, notes = await services.notes.list(paper=paper.id, limit=1)
+            notes = await services.notes.list(paper=paper.id, limit=1_000)
         except AstroResearchError:  # a hover without marks is better than none
             return None
-        return {"paperId": paper.id, "inLibrary": paper.state == "searchable", "notes": notes}
+        return {"paperId": paper.id, "inLibrary": paper.state == "searchable", "notes": len(notes)}
 
     # -- life
 
@@ -221,8 +222,6 @@ class Server(LanguageServer):
             client_name=params.client_info.name if params.client_info else "",
         )
         self.documents.encoding = str(self.encoding.value)
-        from astroresearch.lsp.projects import Projects
-
         self.projects = Projects(self.documents, roots)
         if params.process_id:
             self.spawn(_watch_parent, params.process_id, self)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from astroresearch.agents.session import SessionManager
     from astroresearch.config import Folders, Settings
+    from astroresearch.domain.paper import Paper
     from astroresearch.engine.tool import Registry
     from astroresearch.library.answer import Answerer
     from astroresearch.library.notes import Notes
@@ -74,6 +75,8 @@ class Services:
     admin: Admin
     close: Callable[[], Awaitable[None]]
     bibtex: Callable[[list[str], str], Awaitable[str]]
+    "BibTeX of stored papers (none: all) with a key format."
+    bibtex_of: Callable[[Paper], Awaitable[str]]
     list_papers: Callable[[int, int], Awaitable[tuple[list[Any], int]]]
     remove_paper: Callable[[str], Awaitable[bool]]
 

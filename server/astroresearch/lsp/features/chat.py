@@ -43,7 +43,7 @@ async def send(server: Server, params: ChatSend) -> dict[str, Any]:
         model=params.model,
         thinking=params.thinking,
         steer=params.steer,
-        context=_context(server, params.context),
+        context=await _context(server, params.context),
     )
     queued = False
     try:
@@ -86,21 +86,20 @@ def _answer(outcome: SendOutcome) -> dict[str, Any]:
     }
 
 
-def _context(server: Server, given: ChatContext | None) -> EditorContext | None:
+async def _context(server: Server, given: ChatContext | None) -> EditorContext | None:
     if given is None or given.text_document is None:
         return EditorContext(cite_keys=tuple(given.cite_keys)) if given and given.cite_keys else None
     uri = given.text_document.uri
-    path = path_of(uri)
     document = server.documents.get(uri)
-    selection, start_line, end_line = "", 0, 0
+    selection, start_line, end_line, at = "", 0, 0, 0
     if given.range and document is not None:
         chosen = _range(given.range)
-        start, end = document.offset(chosen.start), document.offset(chosen.end)
-        selection = document.text[start:end]
+        at, end = document.offset(chosen.start), document.offset(chosen.end)
+        selection = document.text[at:end]
         start_line, end_line = chosen.start.line + 1, chosen.end.line + 1
-    keys = tuple(given.cite_keys) or tuple(server.projects.cite_keys_near(uri, start_line) if document else ())
+    keys = tuple(given.cite_keys) or await _keys_near(server, uri, at)
     return EditorContext(
-        path=str(path or uri),
+        path=str(path_of(uri) or uri),
         unsaved=document is not None,
         start_line=start_line,
         end_line=end_line,
@@ -108,6 +107,16 @@ def _context(server: Server, given: ChatContext | None) -> EditorContext | None:
         cite_keys=keys,
         trusted=server.trusted,
     )
+
+
+async def _keys_near(server: Server, uri: str, offset: int) -> tuple[str, ...]:
+    """Keys cited within about a screen of the cursor."""
+    project = await server.projects.project(uri, fresh=False)
+    file = project.tex.get(server.projects.path(uri))
+    if file is None:
+        return ()
+    near = [key.name for citation in file.citations if abs(citation.start - offset) < 2_000 for key in citation.keys]
+    return tuple(dict.fromkeys(near))
 
 
 def _range(given: dict[str, Any]) -> T.Range:

@@ -31,10 +31,10 @@ async def create(server: Server, params: NoteCreate) -> Any:
 async def list_notes(server: Server, params: NoteList) -> dict[str, Any]:
     """Newest first."""
     services = await server.ready()
-    notes, total = await services.notes.list(
+    notes = await services.notes.list(
         paper=params.paper, cite_key=params.cite_key, tag=params.tag, limit=params.limit, offset=params.offset
     )
-    return {"notes": notes, "total": total}
+    return {"notes": list(notes)}
 
 
 async def get(server: Server, params: NoteRef) -> Any:
@@ -46,8 +46,9 @@ async def get(server: Server, params: NoteRef) -> Any:
 async def update(server: Server, params: NoteUpdate) -> Any:
     """Changes what is given."""
     services = await server.ready()
+    seen = params.updated or (await services.notes.get(params.id)).updated
     note = await services.notes.update(
-        params.id, text=params.text, tags=params.tags, color=params.color, expected_updated=params.updated
+        params.id, text=params.text, tags=params.tags, color=params.color, expected_updated=seen
     )
     _changed(server, params.id)
     return note
@@ -70,7 +71,7 @@ async def search(server: Server, params: NoteSearch) -> dict[str, Any]:
 async def export(server: Server, params: NoteList) -> dict[str, str]:
     """As Markdown."""
     services = await server.ready()
-    return {"markdown": await services.notes.export(paper=params.paper, cite_key=params.cite_key, tag=params.tag)}
+    return {"markdown": await services.notes.export(paper=params.paper, tag=params.tag)}
 
 
 def _changed(server: Server, note_id: str) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 async def search(server: Server, params: PapersSearch) -> Any:
     """ADS and arXiv at once; what comes first is streamed on `partialResultToken`."""
     services = await server.ready()
-    keys = server.projects.cited_keys(params.text_document.uri) if params.text_document else ()
+    keys = tuple((await server.projects.project(params.text_document.uri)).uses) if params.text_document else ()
 
     def partial(outcome: SearchOutcome) -> None:
         if params.partial_result_token is not None:
