@@ -40,7 +40,7 @@ class ThinkSplitter:
         for tag in OPENING:
             if bare.startswith(tag):
                 self._state, self._closing = "thought", CLOSING[tag]
-                self._held = bare[len(tag) :].removeprefix("\n")
+                self._held = bare[len(tag) :]
                 return self._thought()
             if tag.startswith(bare):
                 return []
