@@ -82,8 +82,7 @@ class ModelProfile:
     def shown_url(self) -> str:
         """The base URL for people, without user, password, query and fragment."""
         parts = urlsplit(self.base_url)
-        netloc = self.host if parts.port is None else f"{self.host}:{parts.port}"
-        return urlunsplit((parts.scheme, netloc, parts.path, "", ""))
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     @property
     def is_mistral(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from astroresearch.engine.messages import Message, ToolCall
@@ -36,8 +36,9 @@ class Encoder:
     CACHE = 8192
 
     def __init__(self, profile: ModelProfile) -> None:
-        self._profile = profile
         self._origin = origin_of(profile)
+        self._mistral = profile.is_mistral
+        self._reasoning_back = profile.wants_reasoning_back
         self._cache: OrderedDict[int, tuple[Message, dict[str, Any]]] = OrderedDict()
         self._tools: tuple[Sequence[ToolDefinition], list[dict[str, Any]]] = ((), [])
 
@@ -46,6 +47,7 @@ class Encoder:
         out: list[dict[str, Any]] = []
         used: set[str] = set()
         wire_ids: dict[str, str] = {}
+        bridge = lessons.answer_before_user or self._mistral
         for message in history:
             if message.role == "assistant" and not message.tool_calls and not message.content.strip():
                 continue
@@ -57,7 +59,6 @@ class Encoder:
                 self._finish_calling(body, message, lessons)
             elif message.role == "tool":
                 body["tool_call_id"] = wire_ids.get(message.tool_call_id, message.tool_call_id)
-            bridge = lessons.answer_before_user or self._profile.is_mistral
             if bridge and message.role == "user" and out and out[-1]["role"] == "tool":
                 out.append({"role": "assistant", "content": BRIDGE})
             out.append(body)
@@ -91,14 +92,13 @@ class Encoder:
     def _finish_calling(self, body: dict[str, Any], message: Message, lessons: Lessons) -> None:
         if not message.content and lessons.omit_empty_content:
             del body["content"]
-        wanted = self._profile.wants_reasoning_back if lessons.reasoning_back is None else lessons.reasoning_back
+        wanted = self._reasoning_back if lessons.reasoning_back is None else lessons.reasoning_back
         if wanted:
             body[message.reasoning_field or "reasoning_content"] = clean(message.reasoning)
 
     def _wire_id(self, call: ToolCall, used: set[str]) -> str:
-        form = _MISTRAL_ID if self._profile.is_mistral else _PLAIN_ID
-        fits: Callable[[str], Any] = form.match
-        wire = call.provider_id if fits(call.provider_id) and call.provider_id not in used else call.id
+        form = _MISTRAL_ID if self._mistral else _PLAIN_ID
+        wire = call.provider_id if form.match(call.provider_id) and call.provider_id not in used else call.id
         used.add(wire)
         return wire
 
