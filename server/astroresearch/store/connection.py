@@ -111,11 +111,14 @@ class Worker:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._current: object = None
+        self._closed = False
         self.connection: apsw.Connection | None = None
 
     async def run(self, job: Callable[[threading.Event], T], *, interruptible: bool = False) -> T:
         """Runs `job(given_up)` in the thread. On a cancel a job that waits is withdrawn; one that runs is waited for,
         and interrupted if it may be."""
+        if self._closed:
+            raise StoreUnavailable("The library is closed.")
         loop = asyncio.get_running_loop()
         done = anyio.Event()
         given_up = threading.Event()
@@ -153,7 +156,9 @@ class Worker:
                 self.connection.interrupt()
 
     async def aclose(self) -> None:
-        """Waits for the running job and closes the connection."""
+        """Waits for the running job and closes the connection. May be called again."""
+        if self._closed:
+            return
 
         def close(_: threading.Event) -> None:
             if self.connection is not None:
@@ -162,6 +167,7 @@ class Worker:
 
         with anyio.CancelScope(shield=True):
             await self.run(close)
+        self._closed = True
         self._threads.shutdown(wait=False)
 
 

@@ -106,7 +106,9 @@ async def test_a_failure_is_recorded_and_can_be_overcome(store: Store) -> None:
 
 async def test_removing_a_paper_removes_its_text_and_keeps_its_notes(store: Store) -> None:
     paper = await make_searchable(store, await store.papers.upsert(FABIAN), "a text about flows")
-    await store.passages.add_vectors("m", 2, [(p.id, b"\0\0\x80?\0\0\0\0") for p in await store.passages.of_paper(paper.id)])
+    await store.passages.add_vectors(
+        "m", 2, [(p.id, b"\0\0\x80?\0\0\0\0") for p in await store.passages.of_paper(paper.id)]
+    )
     note = await store.notes.create(Note(id="", text="mine", paper_id=paper.id))
     assert await store.papers.remove(paper.id)
     assert not await store.papers.remove(paper.id)

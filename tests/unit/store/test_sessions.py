@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import subprocess
 import sys
 
+import anyio
 import pytest
 
 from astroresearch.domain.session import OpenCall, SessionUsage
@@ -51,7 +51,12 @@ async def test_sessions_are_listed_newest_first(store: Store) -> None:
 
 async def test_messages_come_back_exactly(store: Store) -> None:
     session = await store.sessions.create("t")
-    history = [Message("user", "a lone \ud800 surrogate and a \0"), ASSISTANT, result_of(CALL), Message("assistant", "ok")]
+    history = [
+        Message("user", "a lone \ud800 surrogate and a \0"),
+        ASSISTANT,
+        result_of(CALL),
+        Message("assistant", "ok"),
+    ]
     for message in history:
         await store.sessions.append(session.id, message, durable=message.role == "user")
     assert await store.sessions.messages(session.id) == history
@@ -173,7 +178,7 @@ async def test_a_lease_ends_by_itself_and_by_a_clock_set_back(store: Store, colu
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no harmless probe for a process")
 async def test_the_lease_of_a_dead_process_is_free(store: Store) -> None:
-    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    child = await anyio.run_process([sys.executable, "-c", "import os; print(os.getpid())"])
     assert await store.sessions.acquire_lease("s", "window 1")
     connect(store.path).execute("update leases set pid = ?", (int(child.stdout),))
     assert await store.sessions.acquire_lease("s", "window 2")
