@@ -1,4 +1,4 @@
-"""Sessions and their turns: who may run one, in which order, what is stored when, and how it ends.
+"""Sessions: opening and resuming them, one turn at a time each, queueing, steering, cancelling, and looking back at them.
 
 `SessionManager` runs every turn inside its own task group (`async with manager:`), so that nothing outlives the server's
 scope, and a cancel returns only when no task of the turn is alive.
@@ -6,139 +6,359 @@ scope, and a cancel returns only when no task of the turn is alive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+import logging
+import secrets
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
-from astroresearch.engine.events import StopReason
+import anyio
+import anyio.abc
+
+from astroresearch.agents.export import shown, to_markdown
+from astroresearch.agents.frontend import FrontEnd
+from astroresearch.agents.parts import EngineParts
+from astroresearch.agents.prompt import title_of
+from astroresearch.agents.questions import QuestionDesk
+from astroresearch.agents.redact import Redactor
+from astroresearch.agents.repair import closing_events
+from astroresearch.agents.request import AgentSettings, EditorContext, SendOutcome, SendRequest, Sink
+from astroresearch.agents.skills import SkillLibrary
+from astroresearch.agents.subagent import SubagentSpawner
+from astroresearch.agents.todos import Todos
+from astroresearch.agents.turns import Job, Runtime, TurnRunner
+from astroresearch.domain.plain import plain
+from astroresearch.domain.session import SessionRecord
+from astroresearch.engine.events import Noticed
 from astroresearch.engine.hooks import Hooks
 from astroresearch.engine.model import Model
+from astroresearch.engine.permissions import PermissionGate
 from astroresearch.engine.tool import Registry
-from astroresearch.engine.turn import Limits, ResultStore, TurnUsage
+from astroresearch.engine.turn import ResultStore
+from astroresearch.errors import AstroResearchError, Conflict, InvalidInput, NotFound
+from astroresearch.store.sessions import SessionStore
 
-Sink = Callable[[dict[str, Any]], None]
-"Takes one event in its wire shape (stamped, redacted, coalesced). Never blocks, never raises."
+__all__ = ["AgentSettings", "EditorContext", "SendOutcome", "SendRequest", "SessionManager", "Sink"]
 
-
-@dataclass(frozen=True, slots=True)
-class EditorContext:
-    """What the editor shows when a question is sent; the LSP layer fills it from its buffers."""
-
-    path: str = ""
-    "Of the open file, as tools name it."
-    unsaved: bool = False
-    start_line: int = 0
-    "Of the selection, from 1; 0 for none."
-    end_line: int = 0
-    selection: str = ""
-    cite_keys: tuple[str, ...] = ()
-    trusted: bool = True
-    "False for files of a workspace that the user has not trusted: the selection is then a stranger's text."
-
-
-@dataclass(frozen=True, slots=True)
-class SendRequest:
-    """One message of the user."""
-
-    text: str
-    session_id: str | None = None
-    "None starts a session."
-    mode: Literal["agent", "plan", "coordinator"] = "agent"
-    model: str | None = None
-    "None: the one that is active."
-    thinking: bool = False
-    steer: bool = False
-    "Hand it to the running turn between two steps; without a running turn it starts one."
-    context: EditorContext | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SendOutcome:
-    """How a send ended; `queued` answers at once, and its turn follows."""
-
-    session_id: str
-    turn_id: str = ""
-    answer: str = ""
-    citations: tuple[Mapping[str, Any], ...] = ()
-    usage: TurnUsage = TurnUsage()
-    stop_reason: StopReason = "end_turn"
-    error: str = ""
-    queued: bool = False
-    position: int = 0
-    "In the queue, from 1; 0 for a message that steers the running turn."
-    steered: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """What is the same for all turns."""
-
-    limits: Limits = Limits()
-    workspace: str = ""
-    "Of new sessions: the path of the first folder."
-    prices: tuple[float, float] | None = None
-    "A million input tokens, a million output tokens."
-    secrets: Sequence[str] = ()
-    "Replaced by `…` wherever they turn up."
-    extra: Mapping[str, Any] = field(default_factory=dict)
+MAX_QUEUED = 20
+_log = logging.getLogger(__name__)
 
 
 class SessionManager:
     """All sessions of one server: `async with manager:` opens it, leaving it ends every turn.
 
-    Methods raise `NotFound` for an unknown session and `Conflict` for one that another window holds.
+    Methods raise `NotFound` for an unknown session and `Conflict` for one that another window is continuing.
+
+    Args:
+        sessions: Where everything is stored.
+        models: The model of that name, or the active one for None; raises `ModelError` or `InvalidInput`.
+        registry: The main agent's tools.
+        hooks: The user's hooks.
+        results: Where long results go.
+        front_end: How the user is asked.
+        skills: What `load_skill` knows.
+        settings: What is the same for all turns.
     """
+
+    def __init__(
+        self,
+        *,
+        sessions: SessionStore,
+        models: Callable[[str | None], Model],
+        registry: Registry,
+        hooks: Hooks,
+        results: ResultStore,
+        front_end: FrontEnd,
+        skills: SkillLibrary,
+        settings: AgentSettings | None = None,
+    ) -> None:
+        self._sessions = sessions
+        self._models = models
+        self._settings = settings = settings or AgentSettings()
+        self._front_end = front_end
+        self.redactor = Redactor(settings.secrets)
+        self._parts = EngineParts(
+            sessions, registry, hooks, results, settings.limits, self.redactor, prices=settings.prices
+        )
+        running = self._parts.running
+        self.questions = QuestionDesk(running, front_end, timeout_s=settings.question_timeout_s)
+        "For `ToolServices.questions`."
+        self.todos = Todos(sessions, running)
+        "For `ToolServices.todos`."
+        self.spawner = SubagentSpawner(
+            self._parts, lambda root: self._runtime(root).gate, lambda: tuple(skills.index())
+        )
+        "For `ToolServices.spawner`."
+        self._owner = secrets.token_hex(8)
+        self._turns = TurnRunner(self._parts, self._owner, lambda: tuple(skills.index()))
+        self._runtimes: dict[str, Runtime] = {}
+        self._group: anyio.abc.TaskGroup | None = None
+
+    def use(self, services: Any) -> None:
+        """What tools get (`tools.ports.ToolServices`); before the first `send`."""
+        self._parts.services = services
+
+    def configure(self, settings: AgentSettings) -> None:
+        """New settings: for running sessions from their next turn on; what the user has allowed stays allowed."""
+        self._settings = settings
+        self.redactor.learn(settings.secrets)
+        self._parts.limits = settings.limits
+        self._parts.prices = settings.prices
+        for runtime in self._runtimes.values():
+            granted = runtime.gate.grants
+            runtime.gate = self._gate(runtime.session_id)
+            for grant in granted:
+                runtime.gate.grant(grant)
 
     async def __aenter__(self) -> SessionManager:
         """Opens the task group in which turns run."""
-        raise NotImplementedError
+        self._group = await anyio.create_task_group().__aenter__()
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        """Cancels what runs, waits for its end, releases the leases."""
-        raise NotImplementedError
+        """Cancels what runs and waits for its end."""
+        group, self._group = self._group, None
+        if group is None:
+            return None
+        for runtime in list(self._runtimes.values()):
+            self._stop(runtime)
+        group.cancel_scope.cancel()
+        return await group.__aexit__(kind, error, trace)
 
     async def send(self, request: SendRequest, sink: Sink) -> SendOutcome:
         """Runs one turn and returns when it has ended, or queues it behind the running one and returns at once.
 
         The user's message is on disk before the model is called. Cancelling the caller's scope cancels the turn and
         raises on when it has ended.
+
+        Raises:
+            NotFound: There is no session of this id.
+            Conflict: Another window is continuing it, or too many messages wait.
+            InvalidInput: The text is empty.
+            ModelError: There is no model of that name.
         """
-        raise NotImplementedError
+        if not request.text.strip():
+            raise InvalidInput("The message is empty.", field="text")
+        if self._group is None:
+            raise Conflict("The server is shutting down.")
+        model = self._models(request.model)
+        record, created = await self._open(request)
+        runtime = self._runtime(record.id)
+        if runtime.working and request.steer and runtime.timeline is not None:
+            return await self._steer(runtime, request)
+        job = Job(request, sink, model, created=created)
+        position = len(runtime.queue) + (runtime.current is not None)
+        if len(runtime.queue) >= MAX_QUEUED:
+            raise Conflict(f"{MAX_QUEUED} messages wait already.", hint="Wait for the answers, or cancel.")
+        runtime.queue.append(job)
+        if runtime.working:
+            job.waited = True
+            await self._acknowledge(runtime, f"Queued: {request.text}")
+            return SendOutcome(record.id, job.turn_id, queued=True, position=max(position, 1))
+        runtime.working = True
+        self._group.start_soon(self._work, runtime)
+        return await self._finished(runtime, job)
 
     async def cancel(self, session_id: str) -> bool:
-        """Stops the running turn and returns its queued messages; True if there was one. Returns when it is over."""
-        raise NotImplementedError
+        """Stops the running turn and gives its queued messages back; True if there was one. Returns when it is over."""
+        runtime = self._runtimes.get(session_id)
+        if runtime is None or not runtime.working:
+            return False
+        jobs = [job for job in (runtime.current, *runtime.queue) if job is not None]
+        self._stop(runtime)
+        for job in jobs:
+            await job.finished.wait()
+        return True
 
     def answer(self, question_id: str, *, choice: str = "", text: str = "") -> bool:
         """Answers a permission (`choice`: once, session, workspace, deny) or a question; False if it no longer waits."""
-        raise NotImplementedError
+        return self.questions.answer(question_id, choice, text)
+
+    def is_running(self, session_id: str) -> bool:
+        """Whether a turn runs or waits in this session, in this window."""
+        runtime = self._runtimes.get(session_id)
+        return runtime is not None and runtime.working
 
     async def list(self, limit: int = 50, offset: int = 0) -> Sequence[dict[str, Any]]:
         """Sessions of the user as plain JSON, newest first, with `running`."""
-        raise NotImplementedError
+        return [self._shown(record) for record in await self._sessions.list(limit, offset)]
 
     async def get(self, session_id: str) -> dict[str, Any]:
-        """A session as plain JSON with its `messages`."""
-        raise NotImplementedError
+        """A session as plain JSON with its `messages` and its plan, `tasks`."""
+        record = await self._record(session_id)
+        messages = [shown(m) for m in await self._sessions.messages(session_id) if m.role != "system"]
+        tasks = [dict(item) for item in await self._sessions.todos(session_id)]
+        return {**self._shown(record), "messages": messages, "tasks": tasks}
 
     async def events(
         self, session_id: str, from_seq: int = 0, limit: int = 5_000, *, last: bool = False
     ) -> tuple[Sequence[dict[str, Any]], int]:
-        """The stored timeline and the next `seq`."""
-        raise NotImplementedError
+        """The timeline as it was sent, and the next `seq`.
+
+        Where a crash cut a turn off, its end is shown as the next message will store it; looking stores nothing.
+        """
+        await self._record(session_id)
+        found = await self._sessions.events(session_id, from_seq, limit, last=limit if last else 0)
+        next_seq = await self._sessions.next_seq(session_id)
+        if self.is_running(session_id) or not next_seq or (found and found[-1]["seq"] + 1 < next_seq):
+            return found, next_seq
+        newest = await self._sessions.events(session_id, last=5_000)
+        if newest and newest[-1]["type"] != "done" and not await self._held_elsewhere(session_id):
+            closing = closing_events(newest, next_seq)
+            return [*found, *(e for e in closing if e["seq"] >= from_seq)], next_seq + len(closing)
+        return found, next_seq
 
     async def rename(self, session_id: str, title: str) -> dict[str, Any]:
         """Gives it a title."""
-        raise NotImplementedError
+        if not title.strip():
+            raise InvalidInput("The title is empty.", field="title")
+        await self._record(session_id)
+        await self._sessions.rename(session_id, title.strip())
+        return self._shown(await self._record(session_id))
 
     async def delete(self, session_id: str) -> bool:
-        """Cancels what runs and removes it with its subagents' sessions."""
-        raise NotImplementedError
+        """Cancels what runs and removes it with its subagents' sessions; False if there is none."""
+        await self.cancel(session_id)
+        if await self._held_elsewhere(session_id):
+            raise Conflict("Another window is continuing this session.", hint="Wait for its answer, then delete it.")
+        self._runtimes.pop(session_id, None)
+        return await self._sessions.delete(session_id)
 
     async def export(self, session_id: str) -> str:
         """The conversation as Markdown."""
-        raise NotImplementedError
+        record = await self._record(session_id)
+        return to_markdown(record, await self._sessions.messages(session_id))
+
+    def _shown(self, record: SessionRecord) -> dict[str, Any]:
+        body: dict[str, Any] = plain(record)
+        return {**body, "running": self.is_running(record.id)}
+
+    async def _record(self, session_id: str) -> SessionRecord:
+        record = await self._sessions.get(session_id)
+        if record is None:
+            raise NotFound(f"There is no session {session_id}.", hint="It may have been deleted; start a new one.")
+        return record
+
+    async def _open(self, request: SendRequest) -> tuple[SessionRecord, bool]:
+        if request.session_id is None:
+            title = self.redactor.text(title_of(request.text))
+            return await self._sessions.create(title, workspace=self._settings.workspace), True
+        return await self._record(request.session_id), False
+
+    def _runtime(self, session_id: str) -> Runtime:
+        runtime = self._runtimes.get(session_id)
+        if runtime is None:
+            runtime = self._runtimes[session_id] = Runtime(session_id, self._gate(session_id))
+        return runtime
+
+    def _gate(self, session_id: str) -> PermissionGate:
+        return PermissionGate(self._settings.rules, self.questions.asker(session_id), on_grant=self._settings.on_grant)
+
+    async def _finished(self, runtime: Runtime, job: Job) -> SendOutcome:
+        try:
+            await job.finished.wait()
+        except anyio.get_cancelled_exc_class():
+            job.scope.cancel()
+            self.questions.withdraw(runtime.session_id)
+            with anyio.CancelScope(shield=True):
+                await job.finished.wait()
+            raise
+        if job.failure is not None:
+            raise job.failure
+        assert job.outcome is not None
+        return job.outcome
+
+    async def _steer(self, runtime: Runtime, request: SendRequest) -> SendOutcome:
+        runtime.steering.waiting.append(request)
+        await self._acknowledge(runtime, f"Sent to the running turn: {request.text}")
+        turn_id = runtime.current.turn_id if runtime.current is not None else ""
+        return SendOutcome(runtime.session_id, turn_id, queued=True, steered=True)
+
+    async def _acknowledge(self, runtime: Runtime, text: str) -> None:
+        """Shows in the running turn what was said to it, and keeps it there whatever happens to this process."""
+        timeline = runtime.timeline
+        if timeline is not None and not timeline.done:
+            timeline.emitter("main")(Noticed("info", text))
+            await timeline.save()
+
+    def _stop(self, runtime: Runtime) -> None:
+        """Cancels the running turn and those that wait behind it; also what was said to the running turn waits no more."""
+        for request in runtime.steering.waiting:
+            if runtime.timeline is not None:
+                runtime.timeline.emitter("main")(Noticed("warning", f"Cancelled before it was read: {request.text}"))
+        runtime.steering.waiting.clear()
+        for job in (runtime.current, *runtime.queue):
+            if job is not None:
+                job.scope.cancel()
+        self.questions.withdraw(runtime.session_id)
+
+    async def _work(self, runtime: Runtime) -> None:
+        """Runs what waits, one after the other, under the session's lease."""
+        try:
+            while runtime.queue:
+                await self._burst(runtime)
+        finally:
+            runtime.working = False
+            for job in runtime.queue:  # only when the server ends
+                job.failure = Conflict("The server is shutting down.")
+                job.finished.set()
+            runtime.queue.clear()
+
+    async def _burst(self, runtime: Runtime) -> None:
+        try:
+            if not await self._sessions.acquire_lease(runtime.session_id, self._owner):
+                raise Conflict(
+                    "Another window is continuing this session; here it can only be read.",
+                    hint="Wait for its answer there, or start a new session.",
+                )
+        except AstroResearchError as error:
+            while runtime.queue:
+                job = runtime.queue.popleft()
+                job.failure = error
+                job.finished.set()
+            return
+        try:
+            while runtime.queue:
+                await self._one(runtime, runtime.queue.popleft())
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._release(runtime.session_id)
+
+    async def _one(self, runtime: Runtime, job: Job) -> None:
+        runtime.current = job
+        try:
+            record = await self._record(runtime.session_id)
+            if job.scope.cancel_called and job.waited:
+                await self._turns.refuse(runtime, job, record)
+            else:
+                await self._turns.run(runtime, job, record, silent=self._front_end.silent)
+        except AstroResearchError as error:
+            job.failure = error
+        finally:
+            runtime.current = None
+            if job.outcome is None and job.failure is None:
+                job.failure = Conflict("The server is shutting down.")
+            self._follow_up(runtime, job)
+            job.finished.set()
+
+    def _follow_up(self, runtime: Runtime, job: Job) -> None:
+        """What was said to a turn that ended before it listened becomes the next turn."""
+        while runtime.steering.waiting:
+            request = runtime.steering.waiting.pop()
+            runtime.queue.appendleft(Job(request, job.sink, job.model))
+
+    async def _release(self, session_id: str) -> None:
+        try:
+            await self._sessions.release_lease(session_id, self._owner)
+        except AstroResearchError as error:
+            _log.warning("The lease of %s could not be given back: %s", session_id, error)
+
+    async def _held_elsewhere(self, session_id: str) -> bool:
+        if self.is_running(session_id):
+            return False
+        if not await self._sessions.acquire_lease(session_id, self._owner):
+            return True
+        await self._release(session_id)
+        return False

@@ -6,7 +6,9 @@ from astroresearch.domain.paper import Identifiers, Paper
 from astroresearch.domain.passage import Citation
 
 BUDGET = 3_600
-"Characters of one result: below `Limits.max_result_chars`, so that a page of text is not persisted and read again."
+"Characters of one result: below `Limits.max_result_chars`, so that a list is not persisted and read again."
+PAGE_BUDGET = 12_000
+"Characters of one result of the tools that page through text; they set their own `max_result_chars`."
 
 
 def clip(text: str, limit: int) -> str:

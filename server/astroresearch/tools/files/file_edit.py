@@ -9,6 +9,7 @@ from pydantic import Field
 
 from astroresearch.engine.tool import Arguments, Effect, Kind, ReadState, Tool, ToolContext, ToolOutput
 from astroresearch.errors import Conflict, InvalidInput, NotFound
+from astroresearch.tools.paths import path_names
 from astroresearch.tools.ports import FileContent, ToolServices
 from astroresearch.tools.words import clip
 
@@ -46,9 +47,9 @@ class FileEdit(Tool[FileEditArguments, ToolServices]):
         """Edits of different files may overlap."""
         return frozenset({args.path})
 
-    def rule_value(self, args: FileEditArguments) -> str:
-        """The path as given."""
-        return args.path
+    def rule_names(self, args: FileEditArguments, context: ToolContext[ToolServices]) -> tuple[str, ...]:
+        """The canonical path."""
+        return path_names(args.path, context, write=True)
 
     async def describe(self, args: FileEditArguments, context: ToolContext[ToolServices]) -> str:
         """The diff."""

@@ -12,6 +12,7 @@ from wcmatch import glob
 
 from astroresearch.engine.tool import Arguments, Kind, Tool, ToolContext, ToolOutput
 from astroresearch.errors import InvalidInput
+from astroresearch.tools.paths import path_names
 from astroresearch.tools.ports import ToolServices
 from astroresearch.tools.words import BUDGET
 
@@ -49,9 +50,9 @@ class GlobFiles(Tool[GlobFilesArguments, ToolServices]):
         """Reading never disturbs."""
         return True
 
-    def rule_value(self, args: GlobFilesArguments) -> str:
-        """The folder as given."""
-        return args.path
+    def rule_names(self, args: GlobFilesArguments, context: ToolContext[ToolServices]) -> tuple[str, ...]:
+        """The canonical path."""
+        return path_names(args.path, context)
 
     async def execute(self, args: GlobFilesArguments, context: ToolContext[ToolServices]) -> ToolOutput:
         """Matches every file below the folder."""

@@ -16,6 +16,7 @@ from wcmatch import glob
 
 from astroresearch.engine.tool import Arguments, Kind, Tool, ToolContext, ToolOutput
 from astroresearch.errors import AstroResearchError, InvalidInput
+from astroresearch.tools.paths import path_names
 from astroresearch.tools.ports import ToolServices
 from astroresearch.tools.words import BUDGET, clip
 
@@ -68,9 +69,9 @@ class GrepFiles(Tool[GrepFilesArguments, ToolServices]):
         """Reading never disturbs."""
         return True
 
-    def rule_value(self, args: GrepFilesArguments) -> str:
-        """The path as given."""
-        return args.path
+    def rule_names(self, args: GrepFilesArguments, context: ToolContext[ToolServices]) -> tuple[str, ...]:
+        """The canonical path."""
+        return path_names(args.path, context)
 
     async def execute(self, args: GrepFilesArguments, context: ToolContext[ToolServices]) -> ToolOutput:
         """Searches file by file until the limit or the deadline."""

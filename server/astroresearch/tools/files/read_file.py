@@ -8,8 +8,9 @@ from pydantic import Field
 
 from astroresearch.engine.tool import Arguments, Kind, ReadState, Tool, ToolContext, ToolOutput
 from astroresearch.errors import InvalidInput
+from astroresearch.tools.paths import path_names
 from astroresearch.tools.ports import FileContent, ToolServices
-from astroresearch.tools.words import BUDGET
+from astroresearch.tools.words import PAGE_BUDGET
 
 _FOREIGN = frozenset({".bib", ".bbl", ".bst", ".cls", ".sty"})
 "Files of a manuscript that mostly come from elsewhere."
@@ -34,6 +35,7 @@ class ReadFile(Tool[ReadFileArguments, ToolServices]):
     )
     kind: ClassVar[Kind] = "read"
     arguments = ReadFileArguments
+    max_result_chars: ClassVar[int | None] = 2 * PAGE_BUDGET
     default_decision = "allow"
 
     def title(self, args: ReadFileArguments) -> str:
@@ -44,9 +46,9 @@ class ReadFile(Tool[ReadFileArguments, ToolServices]):
         """Reading never disturbs."""
         return True
 
-    def rule_value(self, args: ReadFileArguments) -> str:
-        """The path as given."""
-        return args.path
+    def rule_names(self, args: ReadFileArguments, context: ToolContext[ToolServices]) -> tuple[str, ...]:
+        """The canonical path."""
+        return path_names(args.path, context)
 
     async def execute(self, args: ReadFileArguments, context: ToolContext[ToolServices]) -> ToolOutput:
         """Reads the lines, or says that they are unchanged since they were read last."""
@@ -83,7 +85,7 @@ def numbered(lines: list[str], first: int, limit: int, column: int = 1) -> tuple
     for number in range(first, min(first + limit, len(lines) + 1)):
         start = column - 1 if number == first else 0
         line = lines[number - 1][start:]
-        room = BUDGET - size
+        room = PAGE_BUDGET - size
         if len(line) + 8 > room:
             if out:
                 return "\n".join(out), number - 1

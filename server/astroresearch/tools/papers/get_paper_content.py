@@ -9,7 +9,7 @@ from pydantic import Field
 from astroresearch.engine.tool import Arguments, Kind, Tool, ToolContext, ToolOutput
 from astroresearch.errors import InvalidInput
 from astroresearch.tools.ports import ToolServices
-from astroresearch.tools.words import BUDGET, clip
+from astroresearch.tools.words import PAGE_BUDGET, clip
 
 
 class GetPaperContentArguments(Arguments):
@@ -28,6 +28,7 @@ class GetPaperContent(Tool[GetPaperContentArguments, ToolServices]):
     kind: ClassVar[Kind] = "read"
     arguments = GetPaperContentArguments
     reads_untrusted = True
+    max_result_chars: ClassVar[int | None] = 2 * PAGE_BUDGET
     default_decision = "allow"
 
     def title(self, args: GetPaperContentArguments) -> str:
@@ -50,7 +51,7 @@ class GetPaperContent(Tool[GetPaperContentArguments, ToolServices]):
             raise InvalidInput(f"The paper has {len(pages)} pages; there is no page {args.page}.", field="page")
         if args.offset and args.offset >= len(page.text):
             raise InvalidInput(f"Page {args.page} has {len(page.text)} characters.", field="offset")
-        stop = args.offset + BUDGET
+        stop = args.offset + PAGE_BUDGET
         text = page.text[args.offset : stop]
         left = len(page.text) - stop
         if left > 0:

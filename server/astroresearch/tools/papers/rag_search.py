@@ -11,7 +11,7 @@ from astroresearch.domain.passage import Citation, Retrieval
 from astroresearch.domain.plain import plain
 from astroresearch.engine.tool import Arguments, Kind, Tool, ToolContext, ToolOutput
 from astroresearch.tools.ports import ToolServices
-from astroresearch.tools.words import BUDGET, citation_line, clip
+from astroresearch.tools.words import PAGE_BUDGET, citation_line, clip
 
 
 class RagSearchArguments(Arguments):
@@ -35,6 +35,7 @@ class RagSearch(Tool[RagSearchArguments, ToolServices]):
     kind: ClassVar[Kind] = "search"
     arguments = RagSearchArguments
     reads_untrusted = True
+    max_result_chars: ClassVar[int | None] = 2 * PAGE_BUDGET
     default_decision = "allow"
 
     def title(self, args: RagSearchArguments) -> str:
@@ -74,7 +75,7 @@ def listing(query: str, found: Retrieval, quotes: Sequence[Citation]) -> str:
         )
     lines = ["Quotes:", *(f"- {citation_line(quote)}" for quote in quotes)] if quotes else []
     lines.append("Passages:")
-    room = max((BUDGET - sum(map(len, lines))) // len(found.hits) - 60, 120)
+    room = max((PAGE_BUDGET - sum(map(len, lines))) // len(found.hits) - 60, 120)
     for number, hit in enumerate(found.hits, 1):
         passage = hit.passage
         pages = f"p. {passage.page}" if passage.page_end <= passage.page else f"pp. {passage.page}-{passage.page_end}"
