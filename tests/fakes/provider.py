@@ -66,6 +66,8 @@ class Reply:
     status: str = "200 OK"
     content_type: str = "text/event-stream"
     headers: Mapping[str, str] = field(default_factory=dict)
+    silent: bool = False
+    "Not even a status comes."
 
 
 @dataclass
@@ -274,6 +276,9 @@ class FakeProvider:
         extra = "".join(f"{key}: {value}\r\n" for key, value in reply.headers.items())
         kind = f"Content-Type: {reply.content_type}\r\n" if reply.content_type else ""
         head = f"HTTP/1.1 {reply.status}\r\n{kind}{extra}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        if reply.silent:
+            await self._stall(writer, Stall(), watch)
+            return False
         writer.write(head.encode())
         for step in reply.steps:
             if isinstance(step, Cut | Reset):

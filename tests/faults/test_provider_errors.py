@@ -12,7 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.chat import KEY, ask, client
-from tests.fakes.provider import FAULTS, FakeProvider, Reply, Reset, calls, error, overflow, rate_limited, raw, text
+from tests.fakes.provider import (
+    FAULTS,
+    FakeProvider,
+    Reply,
+    Reset,
+    Stall,
+    calls,
+    error,
+    overflow,
+    rate_limited,
+    raw,
+    text,
+)
 
 from astroresearch.config import Folders, Secret, load
 from astroresearch.errors import ModelError
@@ -139,6 +151,13 @@ async def test_faults_that_pass_get_three_tries(status, body):
 async def test_a_reset_before_the_first_byte_gets_three_tries():
     failed, provider = await failure(raw(Reset()))
     assert (failed.kind, len(provider.requests)) == ("broken_stream", 3)
+
+
+@pytest.mark.parametrize("reply", [Reply(silent=True), Reply([Stall()], "500 Internal Server Error", "text/plain")])
+async def test_no_answer_at_all_is_a_timeout(reply):
+    failed, provider = await failure(reply, idle_timeout_s=0.2)
+    assert (failed.kind, len(provider.requests)) == ("timeout", 1)
+    assert "model.idle_timeout_s" in failed.hint
 
 
 async def test_nobody_listening():

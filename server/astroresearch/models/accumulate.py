@@ -171,7 +171,7 @@ def is_json(text: str) -> bool:
     """Whether the text is JSON."""
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -137,6 +137,48 @@ def _explain(found: Refusal, profile: ModelProfile, where: str) -> tuple[ModelEr
     return "refused", f"{where} refused the request (HTTP {status}).", "Check `model.name` and `model.extra_body`."
 
 
+def failure(kind: ModelErrorKind, profile: ModelProfile, what: str) -> ModelError:
+    """An answer that broke off, or a request that filled the window."""
+    message = f"The answer of {profile.name} at {profile.shown_url} broke off: {what}"
+    if kind == "context_length":
+        message = f"{profile.name} at {profile.shown_url}: {what}"
+    return ModelError(message, kind=kind, hint="Send the message again.")
+
+
+def timed_out(profile: ModelProfile, what: str) -> ModelError:
+    """The idle time-out passed with this (`no answer`, `nothing`)."""
+    return ModelError(
+        f"{profile.name} at {profile.shown_url} sent {what} for {span(profile.idle_timeout_s)}.",
+        kind="timeout",
+        hint="Try again, or raise `model.idle_timeout_s` for a slow model.",
+    )
+
+
+def no_stream(profile: ModelProfile, kind: str, head: bytes) -> ModelError:
+    """The endpoint answered 200 with something else; `kind` is its content type, `head` how it starts."""
+    start = redact(" ".join(head.decode("utf-8", "replace").split())[:120], profile)
+    return ModelError(
+        f"{profile.shown_url} did not answer with a model's stream but with {kind or 'no content type'}: “{start}”.",
+        kind="bad_answer",
+        hint="Check `model.base_url`; most base URLs end in /v1.",
+    )
+
+
+def cut_notice(profile: ModelProfile, size: int, used: int) -> str:
+    """For a server that read far fewer tokens than were sent."""
+    return (
+        f"{profile.name} read only {used} of about {size} tokens: its server seems to cut long prompts silently. "
+        "For Ollama set OLLAMA_CONTEXT_LENGTH."
+    )
+
+
+def span(seconds: float) -> str:
+    """A time for people: `61 s`, `10 min`, `24 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
 def retry_after(headers: Mapping[str, str], text: str = "", now: float | None = None) -> float | None:
     """Seconds that the provider asks to wait: `retry-after-ms`, `retry-after` (seconds or date), or words; else None."""
     lower = {key.lower(): value.strip() for key, value in headers.items()}

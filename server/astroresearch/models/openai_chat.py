@@ -20,7 +20,19 @@ import anyio.to_thread
 from astroresearch.engine.model import ModelItem, ModelNotice, ModelRequest, Usage
 from astroresearch.errors import ModelError
 from astroresearch.models.collect import Collector
-from astroresearch.models.faults import MAX_WAIT_S, Refusal, learn, model_error, redact, refusal
+from astroresearch.models.faults import (
+    MAX_WAIT_S,
+    Refusal,
+    cut_notice,
+    failure,
+    learn,
+    model_error,
+    no_stream,
+    redact,
+    refusal,
+    span,
+    timed_out,
+)
 from astroresearch.models.profiles import Lessons, ModelProfile
 from astroresearch.models.sse import EventReader, ServerEvent, TooLong
 from astroresearch.models.wire import Encoder, origin_of
@@ -170,7 +182,7 @@ class OpenAIChat:
                 return None
             asked = error.retry_after_s
             if asked is not None and asked > MAX_WAIT_S:
-                error.hint = f"It asks to wait {_span(asked)}."
+                error.hint = f"It asks to wait {span(asked)}."
                 return None
             return asked if asked is not None else 4.0**tries
         if error.kind in ("unavailable", "broken_stream"):
@@ -196,7 +208,7 @@ class OpenAIChat:
                         for item in collector.take(chunk):
                             yield item
                         if len(collector.text) + len(collector.reasoning) > MAX_ANSWER_CHARS:
-                            raise _failure("broken_stream", profile, "The answer has no end.")
+                            raise failure("broken_stream", profile, "The answer has no end.")
         except _Refused as refused:
             if not collector.shown:
                 raise
@@ -220,7 +232,7 @@ class OpenAIChat:
         profile = target.profile
         size = _size(body)
         if problem is None and (trouble := collector.trouble()):
-            problem = _failure("bad_answer" if collector.done else "broken_stream", profile, trouble)
+            problem = failure("bad_answer" if collector.done else "broken_stream", profile, trouble)
             if not collector.shown:
                 raise problem
         items = collector.end()
@@ -231,10 +243,10 @@ class OpenAIChat:
             problem.shown = True
             return [*items, collector.interrupted(usage, problem.message, model=profile.name)]
         if _overflowed(collector, usage, profile):
-            raise _failure("context_length", profile, "The request fills its whole context window.")
+            raise failure("context_length", profile, "The request fills its whole context window.")
         if not target.lessons.warned_cut and collector.usage and 4000 < size > 3 * usage.input:
             target.lessons.warned_cut = True
-            items.append(ModelNotice(_cut_notice(profile, size, usage.input), "warning"))
+            items.append(ModelNotice(cut_notice(profile, size, usage.input), "warning"))
         reply = collector.reply(usage, model=profile.name)
         target.lessons.thinks_first = target.lessons.thinks_first or collector.orphan
         return [*items, reply]
@@ -260,7 +272,7 @@ class OpenAIChat:
             message = f"{profile.shown_url} could not be reached for model {profile.name}: {cause}."
             raise ModelError(message, kind="unavailable", hint=hint) from None
         assert scope.cancelled_caught
-        raise _timeout(profile, "no answer")
+        raise timed_out(profile, "no answer")
 
     async def _connected(self) -> AsyncOpenAI:
         if self._client is None:
@@ -297,7 +309,7 @@ class OpenAIChat:
                 if (chunk := _chunk(event.data, event.name, profile)) is not None:
                     yield chunk
         if not collector.chunks and (kind != "text/event-stream" or reader.head.strip()):
-            raise _no_stream(profile, kind, reader.head)
+            raise no_stream(profile, kind, reader.head)
 
     async def _next(
         self, events: AsyncGenerator[ServerEvent], profile: ModelProfile, collector: Collector
@@ -312,19 +324,19 @@ class OpenAIChat:
         except (httpx2.HTTPError, httpx2.StreamError, TooLong) as error:
             if collector.finish or collector.done:
                 return None
-            raise _failure("broken_stream", profile, f"The connection broke ({type(error).__name__}).") from None
+            raise failure("broken_stream", profile, f"The connection broke ({type(error).__name__}).") from None
         if scope.cancelled_caught and not collector.finish:
-            raise _timeout(profile, "nothing")
+            raise timed_out(profile, "nothing")
         return None
 
 
 def _chunk(data: str, name: str, profile: ModelProfile) -> Mapping[str, Any] | None:
     try:
         chunk = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         if name == "error":
             raise _Refused(refusal(None, data, profile)) from None
-        raise _failure("broken_stream", profile, "It sent something that is not JSON.") from None
+        raise failure("broken_stream", profile, "It sent something that is not JSON.") from None
     if isinstance(chunk, list):
         chunk = chunk[0] if chunk and isinstance(chunk[0], dict) else None
     if not isinstance(chunk, dict):
@@ -357,7 +369,7 @@ def _read_refusal(error: Any, profile: ModelProfile, size: int) -> Refusal:
     text = error.response.text
     try:
         body: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = text
     found = refusal(error.status_code, body, profile, dict(error.response.headers))
     if found.status == 400 and not text.strip() and size > profile.context_window // 2:
@@ -383,40 +395,3 @@ def _overflowed(collector: Collector, usage: Usage, profile: ModelProfile) -> bo
         return False
     full = usage.input >= 0.99 * profile.context_window and collector.finish.lower() == "length"
     return full or collector.finish.lower() == "model_context_window_exceeded"
-
-
-def _failure(kind: Any, profile: ModelProfile, what: str) -> ModelError:
-    message = f"The answer of {profile.name} at {profile.shown_url} broke off: {what}"
-    if kind == "context_length":
-        message = f"{profile.name} at {profile.shown_url}: {what}"
-    return ModelError(message, kind=kind, hint="Send the message again.")
-
-
-def _timeout(profile: ModelProfile, what: str) -> ModelError:
-    return ModelError(
-        f"{profile.name} at {profile.shown_url} sent {what} for {_span(profile.idle_timeout_s)}.",
-        kind="timeout",
-        hint="Try again, or raise `model.idle_timeout_s` for a slow model.",
-    )
-
-
-def _no_stream(profile: ModelProfile, kind: str, head: bytes) -> ModelError:
-    start = redact(" ".join(head.decode("utf-8", "replace").split())[:120], profile)
-    return ModelError(
-        f"{profile.shown_url} did not answer with a model's stream but with {kind or 'no content type'}: “{start}”.",
-        kind="bad_answer",
-        hint="Check `model.base_url`; most base URLs end in /v1.",
-    )
-
-
-def _cut_notice(profile: ModelProfile, size: int, used: int) -> str:
-    return (
-        f"{profile.name} read only {used} of about {size} tokens: its server seems to cut long prompts silently. "
-        "For Ollama set OLLAMA_CONTEXT_LENGTH."
-    )
-
-
-def _span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

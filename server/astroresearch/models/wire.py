@@ -127,7 +127,7 @@ def _arguments(text: str) -> str:
         return "{}"
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     return clean(text) if isinstance(value, dict) else json.dumps({"not_valid_json": clean(text)}, ensure_ascii=False)
 

@@ -50,7 +50,7 @@ def written_call(text: str, known: Collection[str]) -> ToolCall | None:
         return None
     try:
         body: Any = json.loads(match[1])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if isinstance(body.get("function"), Mapping):
         body = body["function"]

@@ -186,6 +186,7 @@ async def test_an_overflow_inside_the_stream_is_an_overflow():
 
 async def test_bad_json_is_a_broken_stream():
     assert (await failure_of('data: {"id": \n\n', *END)).kind == "broken_stream"
+    assert (await failure_of(f"data: {'[' * 100_000}\n\n", *END)).kind == "broken_stream"
     answer = await answer_to(chunk({"content": "The "}), 'data: {"id": \n\n', *END)
     assert (answer.reply.finish, answer.reply.text) == ("interrupted", "The ")
 
