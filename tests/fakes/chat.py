@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.provider import FakeProvider
-
 from astroresearch.config import Secret
 from astroresearch.engine.messages import Message
 from astroresearch.engine.model import (
@@ -22,6 +20,7 @@ from astroresearch.engine.model import (
 )
 from astroresearch.models.openai_chat import OpenAIChat
 from astroresearch.models.profiles import ModelProfile
+from tests.fakes.provider import FakeProvider
 
 KEY = "sk-canary-0123456789abcdef"
 READ_FILE = ToolDefinition(
