@@ -286,6 +286,10 @@ class Settings:
         value = str(self[key])
         return Secret(value) if value else None
 
+    def with_values(self, values: Mapping[str, Any]) -> Settings:
+        """A copy with some values replaced: what was chosen in a window, secrets of the keyring."""
+        return Settings(self._values | dict(values), self.origins, self.problems)
+
     def secrets(self) -> tuple[str, ...]:
         """All secret values in force, for the redactor of the log."""
         return tuple(v for s in SETTINGS if s.secret and (v := str(self[s.key])))

@@ -68,7 +68,7 @@ class RawServer:
             [sys.executable, "-m", "astroresearch", "serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             env={"ASTRORESEARCH_HOME": str(home), "PATH": "/usr/bin:/bin"},
         )
 
@@ -119,4 +119,4 @@ def raw(home: Path) -> Any:
     server = RawServer(home)
     yield server
     server.process.kill()
-    server.process.communicate()
+    server.process.wait(10)

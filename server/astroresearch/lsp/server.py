@@ -200,7 +200,7 @@ class Server(LanguageServer):
             (T.WORKSPACE_DID_CHANGE_WATCHED_FILES, self._files_changed),
         ):
             self.protocol.handlers[method] = task
-        self.feature(T.INITIALIZE)(self._initialize)
+        self.feature(T.INITIALIZE)(lambda params: self._initialize(params))  # pygls sets attributes on it
         self.feature(T.TEXT_DOCUMENT_DID_SAVE, T.SaveOptions(include_text=False))(_noop)
 
     def _feature(self, method: str, handler: Callable[[Any], Awaitable[Any]], options: Any) -> None:

@@ -157,7 +157,7 @@ class Protocol(LanguageServerProtocol):
             return
         params = self.structure_message(data).params
         scope = self._scopes[msg_id] = anyio.CancelScope()
-        self._group.start_soon(self._answer, msg_id, method, handler, params, scope)
+        self._group().start_soon(self._answer, msg_id, method, handler, params, scope)
 
     def _notification(self, data: dict[str, Any]) -> None:
         method = str(data["method"])
@@ -179,7 +179,7 @@ class Protocol(LanguageServerProtocol):
             except Exception:  # the edge: one bad notification must not end the server
                 log.exception("Handling the notification %s failed", method)
         elif (handler := self.handlers.get(method)) is not None:
-            self._group.start_soon(self._run_notification, method, handler, self.structure_message(data).params)
+            self._group().start_soon(self._run_notification, method, handler, self.structure_message(data).params)
         elif method in self.fm.builtin_features:
             self.handle_message(self.structure_message(data))
 
@@ -200,7 +200,6 @@ class Protocol(LanguageServerProtocol):
 
     # -- running handlers
 
-    @property
     def _group(self) -> anyio.abc.TaskGroup:
         assert self.tasks is not None, "messages are fed inside the server's task group"
         return self.tasks

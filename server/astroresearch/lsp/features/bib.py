@@ -12,6 +12,7 @@ from astroresearch.errors import Conflict, InvalidInput
 from astroresearch.lsp.documents import apply_edit
 from astroresearch.lsp.protocol import BibInsert
 from astroresearch.lsp.text import range_in
+from astroresearch.manuscript.citations import identifiers
 from astroresearch.manuscript.edits import (
     bib_insertion,
     cite_insertion,
@@ -74,12 +75,9 @@ def _known_key(project: Project, names: list[str]) -> str:
     for name in names:
         if name and (found := project.find(name)) and found[0].entry is not None:
             return found[0].entry.key
-    wanted = {name.lower() for name in names[1:] if name}
+    wanted = {name.lower() for name in names[2:] if name}
     for _, _, _, entry in project.entries():
-        fields = {
-            str(entry.body.fields.get(f, "")).strip('{}" ').lower() for f in ("doi", "eprint", "adsurl", "bibcode")
-        }
-        if wanted & fields:
+        if wanted & {name.lower() for name in identifiers(entry) if name}:
             return entry.key
     return ""
 
