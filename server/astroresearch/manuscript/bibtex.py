@@ -321,29 +321,30 @@ def _same_line_entries(text: str, begin: int, stop: int) -> list[tuple[int, int,
 def _segment(text: str, start: int, limit: int, spans: list[tuple[int, int, bool]]) -> None:
     piece = text[start:limit]
     head = _HEAD.match(piece)
-    if head is not None and head[2] == "{" and piece.count("{") == piece.count("}"):
-        last = piece.rfind("}") + 1
-        if last > 0 and (piece.find("@", head.end()) < 0 or _INNER.search(piece, head.end()) is None):
-            # Equal counts may still close early and open again: `}` at depth 0 before the last one.
-            if _balanced_end(piece, head.end(), quick=last) == last:
-                spans.append((start, start + last, True))
-                return
-    end = _balanced_end(piece, head.end() if head else 0, paren=bool(head and head[2] == "("))
+    inside = head.end() if head else 0
+    if head is not None and head[2] == "{" and (last := _plainly_closed(piece, inside)):
+        spans.append((start, start + last, True))
+        return
+    end = _balanced_end(piece, inside, paren=bool(head and head[2] == "("))
     if end < 0:
-        tail = len(piece.rstrip())
-        spans.append((start, start + max(tail, 1), False))
+        spans.append((start, start + max(len(piece.rstrip()), 1), False))
         return
     spans.append((start, start + end, True))
-    rest = _same_line_entries(text, start + end, limit)
-    spans.extend(rest)
+    spans.extend(_same_line_entries(text, start + end, limit))
 
 
-def _balanced_end(piece: str, at: int, *, paren: bool = False, quick: int = 0) -> int:
+def _plainly_closed(piece: str, inside: int) -> int:
+    """The end of an entry that ends with its only `}` at the start of a line, without walking through it; else 0."""
+    if piece.count("{") != piece.count("}"):
+        return 0
+    last = piece.rfind("}") + 1
+    if last < 2 or piece[last - 2] != "\n" or piece.find("\n}", inside, last - 2) >= 0:
+        return 0
+    return last if piece.find("@", inside) < 0 or _INNER.search(piece, inside) is None else 0
+
+
+def _balanced_end(piece: str, at: int, *, paren: bool = False) -> int:
     """Index past the bracket that closes the entry whose inside starts at `at`; -1 if none does."""
-    if quick:
-        tail = piece.rfind("\n}", 0, quick)
-        if tail == quick - 2 and piece.find("\n}", at, tail) < 0:
-            return quick
     if paren:
         return _paren_end(piece, at)
     depth = 1
@@ -444,8 +445,8 @@ def _part_end(raw: str, at: int) -> int:
         return len(raw)
     if raw[at] == '"':
         return _quoted_end(raw, at)
-    match = _BARE.match(raw, at)
-    return match.end() if match else at
+    bare = _BARE.match(raw, at)
+    return bare.end() if bare else at
 
 
 def _quoted_end(raw: str, at: int) -> int:

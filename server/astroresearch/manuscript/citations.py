@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 from rapidfuzz.distance import OSA
 
+from astroresearch.domain.identifiers import from_fields
+from astroresearch.domain.identifiers import names as paper_names
+from astroresearch.domain.paper import Identifiers
 from astroresearch.manuscript.bibtex import BibEntry, expand, unquote
 from astroresearch.manuscript.journals import full_name
 from astroresearch.manuscript.unicode import fold, plain
 
 _WORD = re.compile(r"[a-z0-9]{3,}")
 _YEAR = re.compile(r"\b(1[5-9]\d\d|2[01]\d\d)\b")
-_ARXIV = re.compile(r"(?:arXiv:)?\s*(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,9 @@ class CitationIndex:
         most = 1 if len(word) < 7 else 2
         near: set[int] = set()
         for other, places in self._vocabulary().items():
-            if abs(len(other) - len(word)) <= most or word in other:
-                if word in other or OSA.distance(word, other, score_cutoff=most) <= most:
-                    near.update(places)
+            close = abs(len(other) - len(word)) <= most and OSA.distance(word, other, score_cutoff=most) <= most
+            if close or word in other:
+                near.update(places)
         return near
 
     def nearest(self, key: str) -> str:
@@ -196,25 +198,17 @@ def _name(one: str) -> str:
     return f"{last}, {first}" if first else last
 
 
-def identifiers(entry: BibEntry, strings: Mapping[str, str] | None = None) -> tuple[str, str, str]:
-    """DOI, arXiv id and bibcode of an entry, each empty if it has none."""
-    values = entry.body.values
-    doi = re.sub(r"^(?:https?://(?:dx\.)?doi\.org/|doi:)\s*", "", unquote(values.get("doi", "")), flags=re.I)
-    arxiv = ""
-    for name in ("eprint", "arxivid", "arxiv", "archiveprefix", "pages", "volume", "journal", "note", "url"):
-        if arxiv or name not in values:
-            continue
-        raw = unquote(values[name])
-        if name == "eprint" or "arxiv" in raw.lower() or name.startswith("arxiv"):
-            match = _ARXIV.search(raw)
-            arxiv = match[1] if match else ""
-    match = re.search(
-        r"adsabs\.harvard\.edu/(?:abs/|.*bibcode=)([0-9]{4}[A-Za-z0-9&.%]{15,17})", values.get("adsurl", "")
-    )
-    bibcode = match[1].replace("%26", "&") if match else ""
-    if not bibcode and re.fullmatch(r"[12]\d{3}[A-Za-z0-9&.]{14}[A-Z.]", entry.key):
-        bibcode = entry.key
-    return doi.strip().replace("\\", ""), arxiv, bibcode
+_ID_FIELDS = (
+    "bibcode doi eprint archiveprefix eprinttype primaryclass eprintclass adsurl identifier url ee howpublished journal "
+    "pages eid number"
+)
+_ID_NAMES = frozenset(_ID_FIELDS.split())
+
+
+def identifiers(entry: BibEntry) -> Identifiers:
+    """DOI, arXiv id and bibcode of an entry, as far as its fields and key have them."""
+    fields = {one.name: unquote(one.raw) for one in entry.body.fields if one.name in _ID_NAMES}
+    return from_fields(fields, entry.key)
 
 
 def render(entry: BibEntry, strings: Mapping[str, str] | None = None) -> Rendered:
@@ -237,19 +231,15 @@ def render(entry: BibEntry, strings: Mapping[str, str] | None = None) -> Rendere
     year = text("year") or ((_YEAR.search(text("date")) or ("", ""))[0])
     where = ", ".join(part for part in (journal(), text("volume"), text("pages", "eid")) if part)
     who = expand(values.get("author") or values.get("editor") or "", known)
-    doi, arxiv, bibcode = identifiers(entry)
-    return Rendered(names(who), text("title"), year, where, doi, arxiv, bibcode, text("abstract"), text("note"))
+    ids = identifiers(entry)
+    return Rendered(
+        names(who), text("title"), year, where, ids.doi, ids.arxiv, ids.bibcode, text("abstract"), text("note")
+    )
 
 
 def same_paper_key(entry: BibEntry) -> Iterable[str]:
     """Strings that two entries of one paper share."""
-    doi, arxiv, bibcode = identifiers(entry)
-    if doi:
-        yield "doi:" + doi.lower()
-    if arxiv:
-        yield "arxiv:" + arxiv.lower()
-    if bibcode:
-        yield "bibcode:" + bibcode
+    yield from paper_names(identifiers(entry))
     values = entry.body.values
     if "title" in values and "author" in values and ("year" in values or "date" in values):
         title = re.sub(r"[^a-z0-9]", "", fold(unquote(values["title"])))
