@@ -14,5 +14,5 @@ if [ ${#missing[@]} -gt 0 ]; then
   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
 fi
 if [ -x tests/editors/vscode/install.sh ]; then
-  tests/editors/vscode/install.sh
+  tests/editors/vscode/install.sh || echo "The tests in a real VS Code will be skipped."
 fi

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets up a real VS Code workbench for the browser tests: Chromium and ripgrep from Debian (as root), code-server from npm.
 #
-#   install.sh [DIR]      DIR defaults to .cache/code-server of the checkout
+#   install.sh            into .cache/code-server of the checkout
+#   install.sh --check    only says whether everything is there
 #
 # Does nothing where everything is there. Prints one line to say why where it can't go on, and exits with 3; then the tests
 # are skipped with that reason. Only one native module is built (argon2, which code-server loads at its start): the workbench,
@@ -11,7 +12,7 @@ set -euo pipefail
 VERSION=4.100.3 # VS Code 1.100.3, the newest that runs on Node 20
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$HERE/../../.." && pwd)
-DIR=${1:-$ROOT/.cache/code-server}
+DIR=$ROOT/.cache/code-server
 STAMP=$DIR/.installed-$VERSION
 
 cannot() { echo "$1" >&2; exit 3; }
@@ -55,6 +56,11 @@ code_server() {
   touch "$STAMP"
 }
 
+if [ "${1:-}" = --check ]; then
+  for program in chromium rg node; do command -v $program >/dev/null || cannot "$program is missing; tests/editors/vscode/install.sh sets it up"; done
+  [ -f "$STAMP" ] || cannot "code-server is missing; tests/editors/vscode/install.sh sets it up"
+  exit 0
+fi
 mkdir -p "$(dirname "$DIR")"
 exec 9>"$DIR.lock"
 flock 9
