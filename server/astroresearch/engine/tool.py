@@ -103,6 +103,8 @@ class Tool(ABC, Generic[ArgsT, ServicesT]):
     causes_sibling_abort: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
     "None: the setting `agent.tool_timeout_s`."
+    max_result_chars: ClassVar[int | None] = None
+    "Longer results are persisted and replaced by a stub. None: `Limits.max_result_chars`; tools that page set their own."
     default_decision: ClassVar[Decision] = "ask"
     "What holds when no rule matches."
 
@@ -122,6 +124,14 @@ class Tool(ABC, Generic[ArgsT, ServicesT]):
         """What a rule's pattern is matched against: a canonical path, a host, a command. Empty: nothing to match."""
         return ""
 
+    def rule_names(self, args: ArgsT, context: ToolContext[ServicesT]) -> Sequence[str]:
+        """All canonical names of what `rule_value` names, the one for new rules first; a rule may match any of them.
+
+        File tools give the resolved path relative to the workspace, then absolute, so that `..` and links can't dodge a rule.
+        """
+        value = self.rule_value(args)
+        return (value,) if value else ()
+
     async def check_permissions(self, args: ArgsT, context: ToolContext[ServicesT]) -> Rule | None:
         """The tool's own deny, ask or allow for this call; None leaves it to the rules."""
         return None
@@ -140,12 +150,23 @@ class Tool(ABC, Generic[ArgsT, ServicesT]):
 
     def definition(self) -> ToolDefinition:
         """What the model sees."""
-        schema = self.arguments.model_json_schema()
-        schema.pop("title", None)
-        schema.pop("description", None)
-        for prop in schema.get("properties", {}).values():
-            prop.pop("title", None)
-        return ToolDefinition(self.name, self.description, schema)
+        return ToolDefinition(self.name, self.description, schema_of(self.arguments))
+
+
+_schemas: dict[type[Arguments], Mapping[str, Any]] = {}
+
+
+def schema_of(arguments: type[Arguments]) -> Mapping[str, Any]:
+    """The JSON Schema of a tool's parameters, without the titles that say nothing. Built once; not to be changed."""
+    if (known := _schemas.get(arguments)) is not None:
+        return known
+    schema = arguments.model_json_schema()
+    schema.pop("title", None)
+    schema.pop("description", None)
+    for prop in schema.get("properties", {}).values():
+        prop.pop("title", None)
+    _schemas[arguments] = schema
+    return schema
 
 
 AnyTool = Tool[Any, Any]

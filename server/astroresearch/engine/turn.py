@@ -24,6 +24,8 @@ class Limits:
     tool_timeout_s: float = 120.0
     max_result_chars: int = 4_000
     "Longer results are persisted and the model gets a stub."
+    max_cost: float | None = None
+    "In the currency of the prices; None: no limit."
 
 
 @dataclass(frozen=True, slots=True)
