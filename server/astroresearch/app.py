@@ -18,7 +18,6 @@ from astroresearch.config import Folders, Settings, folders
 from astroresearch.domain.paper import Paper
 from astroresearch.engine.hooks import Hooks
 from astroresearch.engine.model import Model
-from astroresearch.engine.permissions import PermissionRules
 from astroresearch.engine.turn import Limits
 from astroresearch.errors import InvalidInput, NotFound, StoreDamaged, StoreUnavailable
 from astroresearch.library.acquire import Acquirer
@@ -83,7 +82,8 @@ async def assemble(server: Server, startup: Startup) -> Services:
     shelf = Shelf(where.data, store.papers, store.passages, parser, indexer, catalogue, acquirer)
     notes = Notes(store, catalogue, answerer)
     targets = Targets(store.cache, Cds(http, settings.text("sesame.url"), settings.text("simbad.url")))
-    trusted_root = startup.roots[0] if startup.roots and server.trusted else None
+    root = startup.roots[0] if startup.roots else None
+    trusted_root = root if server.trusted else None
     skills = SkillLibrary(
         places(
             config=where.config, workspace=trusted_root, trusted=trusted_root is not None,
@@ -93,22 +93,18 @@ async def assemble(server: Server, startup: Startup) -> Services:
     front_end = EditorFrontEnd(server, settings.number("agent.question_timeout_s"))
     workspace = EditorWorkspace(server, [where.papers, where.tool_results, *skills.folders])
     sessions = SessionManager(
-        store=store,
-        models=models.find,
-        registry=registry.standard(),
-        rules=PermissionRules.from_settings(settings),
-        hooks=Hooks(),
-        front_end=front_end,
-        results=FileResults(where.tool_results),
-        skills=skills,
-        settings=_agent_settings(settings, startup),
-    )
-    sessions.services = ToolServices(
-        catalogue=catalogue, files=shelf, passages=answerer, notes=notes, objects=targets, workspace=workspace,
-        questions=sessions.questions, todos=sessions.todos, skills=skills, spawner=sessions.spawner,
+        sessions=store.sessions, models=models.find, registry=registry.standard(), hooks=Hooks(),
+        results=FileResults(where.tool_results), front_end=front_end, skills=skills,
+        settings=agent_settings(settings, root, where),
+    )  # fmt: skip
+    sessions.use(
+        ToolServices(
+            catalogue=catalogue, files=shelf, passages=answerer, notes=notes, objects=targets, workspace=workspace,
+            questions=sessions.questions, todos=sessions.todos, skills=skills, spawner=sessions.spawner,
+        )
     )  # fmt: skip
     await sessions.__aenter__()
-    admin = Admin(server, models, store, catalogue, http, embedder, where)
+    admin = Admin(server, models, store, catalogue, http, embedder, where, sessions, root)
     server.spawn(indexer.run)
     server.spawn(store.maintain)
     server.spawn(_tell_changes, server, store)
@@ -179,9 +175,10 @@ class Models:
             NotFound: A script is named that is not there.
         """
         wanted = name or self.active()
-        if wanted not in self._made:
-            self._made[wanted] = self._make(wanted)
-        return self._made[wanted]
+        model = self._made.get(wanted)
+        if model is None:
+            model = self._made[wanted] = self._make(wanted)
+        return model
 
     def prices(self) -> tuple[float, float] | None:
         """Price of a million input and output tokens, where they are set."""
@@ -210,7 +207,7 @@ class Admin:
 
     def __init__(
         self, server: Server, models: Models, store: Store, catalogue: Catalogue, http: Http,
-        embedder: LocalEmbedder | None, where: Folders,
+        embedder: LocalEmbedder | None, where: Folders, sessions: SessionManager, root: Path | None,
     ) -> None:  # fmt: skip
         self._server = server
         self._models = models
@@ -219,6 +216,8 @@ class Admin:
         self._http = http
         self._embedder = embedder
         self._where = where
+        self._sessions = sessions
+        self._root = root
 
     async def status(self) -> Mapping[str, Any]:
         """What is configured, what is missing, how to mend it; each part `{ok, text, hint}`."""
@@ -239,6 +238,7 @@ class Admin:
             "library": _part(True, text),
             "embedder": _embedder_status(self._embedder, library),
             "workspace": self._workspace_status(),
+            "grants": list(config.granted(self._root, self._where)) if self._root is not None else [],
             "problems": [{"where": p.where, "message": p.message} for p in settings.problems],
         }
 
@@ -302,7 +302,9 @@ class Admin:
         self._apply()
 
     def _apply(self) -> None:
-        self._catalogue.ads = _ads(self._http, self._models.settings)
+        settings = self._models.settings
+        self._catalogue.ads = _ads(self._http, settings)
+        self._sessions.configure(agent_settings(settings, self._root, self._where))
 
 
 def _part(ok: bool, text: str, hint: str = "", **more: Any) -> dict[str, Any]:
@@ -320,7 +322,14 @@ def _ads(http: Http, settings: Settings) -> Ads | None:
     return Ads(http, settings.text("ads.url"), token) if token is not None else None
 
 
-def _agent_settings(settings: Settings, startup: Startup) -> AgentSettings:
+def agent_settings(settings: Settings, workspace: Path | None, where: Folders) -> AgentSettings:
+    """What is the same for all turns of this window."""
+    granted = config.granted(workspace, where) if workspace is not None else ()
+
+    def keep(grant: Grant) -> None:
+        if grant.scope == "workspace" and workspace is not None:
+            config.grant(workspace, grant.rule, where)
+
     prices = (settings.number("model.price_input"), settings.number("model.price_output"))
     return AgentSettings(
         limits=Limits(
@@ -329,9 +338,17 @@ def _agent_settings(settings: Settings, startup: Startup) -> AgentSettings:
             max_concurrent_tools=settings.integer("agent.max_concurrent_tools"),
             tool_timeout_s=settings.number("agent.tool_timeout_s"),
         ),
-        workspace=str(startup.roots[0]) if startup.roots else "",
+        workspace=str(workspace) if workspace is not None else "",
         prices=prices if any(prices) else None,
         secrets=settings.secrets(),
+        rules=PermissionRules(
+            deny=settings.items("permissions.deny"),
+            ask=settings.items("permissions.ask"),
+            allow=(*settings.items("permissions.allow"), *granted),
+            edits="accept" if settings.text("permissions.edits") == "accept" else "ask",
+        ),
+        on_grant=keep,
+        question_timeout_s=settings.number("agent.question_timeout_s"),
     )
 
 

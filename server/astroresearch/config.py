@@ -7,6 +7,7 @@ never come from a workspace.
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -232,6 +233,11 @@ class Folders:
         return self.config / "config.toml"
 
     @property
+    def grants_file(self) -> Path:
+        """Permission rules that the user allowed, by workspace."""
+        return self.state / "granted-permissions.toml"
+
+    @property
     def trust_file(self) -> Path:
         """Real paths of trusted workspaces, one a line."""
         return self.state / "trusted-workspaces"
@@ -398,6 +404,25 @@ def require(key: str) -> Setting:
         return _BY_KEY[key]
     except KeyError:
         raise InvalidInput(f"There is no setting `{key}`.", hint="`astroresearch doctor` lists all of them.") from None
+
+
+def granted(workspace: Path, where: Folders) -> tuple[str, ...]:
+    """Permission rules that the user allowed for this workspace, by real path; the file may be edited by hand."""
+    known = _read_toml(where.grants_file, []).get(str(workspace.resolve()), [])
+    return tuple(str(rule) for rule in known) if isinstance(known, list) else ()
+
+
+def grant(workspace: Path, rule: str, where: Folders) -> None:
+    """Remembers a rule that the user allowed for this workspace."""
+    real = str(workspace.resolve())
+    everything = {k: v for k, v in _read_toml(where.grants_file, []).items() if isinstance(v, list)}
+    rules = everything.setdefault(real, [])
+    if rule not in rules:
+        rules.append(rule)
+        lines = [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in sorted(everything.items())]
+        where.grants_file.parent.mkdir(parents=True, exist_ok=True)
+        head = '# What you allowed "in this workspace". Delete a rule or a line to take it back.\n'
+        where.grants_file.write_text(head + "\n".join(lines) + "\n", "utf-8")
 
 
 def is_trusted(workspace: Path, where: Folders) -> bool:

@@ -13,6 +13,7 @@ from astroresearch.cli.commands import group
 from astroresearch.config import SETTINGS
 from astroresearch.domain.plain import camel
 from astroresearch.engine.events import LOG_KIND, WIRE
+from astroresearch.lsp import params
 from astroresearch.lsp.protocol import EVENT_WORDS, METHODS, SERVER_NOTIFICATIONS, SERVER_REQUESTS
 
 REPO = Path(__file__).resolve().parents[2]
@@ -26,7 +27,7 @@ def test_every_method_stands_in_the_reference_with_its_parameters(method: str) -
     assert section, f"docs/protocol.md lacks {method}"
     body = section.split("\n### ")[0].split("\n## ")[0]
     spec = METHODS[method]
-    for name in spec.params.model_fields:
+    for name in getattr(params, spec.params).model_fields:
         assert f"`{camel(name)}`" in body, f"{method}: docs/protocol.md lacks the parameter {camel(name)}"
     if spec.result:
         assert spec.result in body, f"{method}: docs/protocol.md has another result than lsp/protocol.py"

@@ -57,6 +57,7 @@ async def _doctor(out: Output, workspace: str | None) -> int:
         lines.append(f"{mark} {name:<10} {part.get('text', '')}")
         if part.get("hint"):
             lines.append(f"  {'':<10} {part['hint']}")
+    lines += [f"  allowed in this workspace: {rule}" for rule in status.get("grants", [])]
     lines += [f"! {problem['where']}: {problem['message']}" for problem in status.get("problems", [])]
     out.row("status", status, "\n".join(lines))
     return OK

@@ -382,8 +382,9 @@ def _custom(server: Server, method: str) -> Callable[[Any], Awaitable[Any]]:
 
     async def run(params: Any) -> Any:
         from astroresearch.domain.plain import plain
+        from astroresearch.lsp import params as shapes
 
-        arguments = spec.params.model_validate(params if params is not None else {})
+        arguments = getattr(shapes, spec.params).model_validate(params if params is not None else {})
         return plain(await _resolve(spec.handler)(server, arguments))
 
     return run

@@ -15,7 +15,6 @@ from typing import Any
 
 import anyio
 import anyio.abc
-import pydantic
 from cattrs import transform_error
 from cattrs.errors import BaseValidationError
 from lsprotocol import types as T
@@ -286,7 +285,7 @@ def response_error(problem: Exception, method: str) -> T.ResponseError:
     """What the editor is told of a failure: a sentence for people, never a traceback; the log has the rest."""
     if isinstance(problem, ResponseFailure):
         return T.ResponseError(code=problem.code, message=problem.message, data=problem.data)
-    if isinstance(problem, pydantic.ValidationError):
+    if hasattr(problem, "errors") and type(problem).__module__.startswith("pydantic"):
         return T.ResponseError(code=INVALID_PARAMS, message=_fields(problem))
     if isinstance(problem, AstroResearchError):
         code = INVALID_PARAMS if isinstance(problem, InvalidInput) else REQUEST_FAILED
@@ -300,7 +299,7 @@ def response_error(problem: Exception, method: str) -> T.ResponseError:
     )
 
 
-def _fields(problem: pydantic.ValidationError) -> str:
+def _fields(problem: Any) -> str:  # pydantic.ValidationError, which must not be imported here
     parts = [f"`{'.'.join(str(p) for p in e['loc']) or 'params'}`: {e['msg']}" for e in problem.errors()[:5]]
     return "Parameters do not fit: " + "; ".join(parts)
 

@@ -10,7 +10,7 @@ from lsprotocol import types as T
 
 from astroresearch.errors import Conflict, InvalidInput
 from astroresearch.lsp.documents import apply_edit
-from astroresearch.lsp.protocol import BibInsert
+from astroresearch.lsp.params import BibInsert
 from astroresearch.lsp.text import range_in
 from astroresearch.manuscript.citations import identifiers
 from astroresearch.manuscript.edits import (
@@ -77,7 +77,8 @@ def _known_key(project: Project, names: list[str]) -> str:
             return found[0].entry.key
     wanted = {name.lower() for name in names[2:] if name}
     for _, _, _, entry in project.entries():
-        if wanted & {name.lower() for name in identifiers(entry) if name}:
+        ids = identifiers(entry)
+        if wanted & {name.lower() for name in (ids.bibcode, ids.doi, ids.arxiv) if name}:
             return entry.key
     return ""
 

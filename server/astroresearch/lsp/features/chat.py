@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as T
 
 from astroresearch.agents.session import EditorContext, SendOutcome, SendRequest
+from astroresearch.lsp.params import Answer, ChatCancel, ChatContext, ChatSend
 from astroresearch.lsp.progress import ProgressStream
-from astroresearch.lsp.protocol import SERVER_NOTIFICATIONS, Answer, ChatCancel, ChatContext, ChatSend
+from astroresearch.lsp.protocol import SERVER_NOTIFICATIONS
 from astroresearch.lsp.text import path_of
 
 if TYPE_CHECKING:

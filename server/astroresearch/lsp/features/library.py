@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from astroresearch.lsp.protocol import LibraryAsk, LibrarySearch, Nothing
+from astroresearch.lsp.params import LibraryAsk, LibrarySearch, Nothing
 
 if TYPE_CHECKING:
     from astroresearch.lsp.server import Server

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from astroresearch.domain.note import Place
-from astroresearch.lsp.protocol import SERVER_NOTIFICATIONS, NoteCreate, NoteList, NoteRef, NoteSearch, NoteUpdate
+from astroresearch.lsp.params import NoteCreate, NoteList, NoteRef, NoteSearch, NoteUpdate
+from astroresearch.lsp.protocol import SERVER_NOTIFICATIONS
 
 if TYPE_CHECKING:
     from astroresearch.lsp.server import Server

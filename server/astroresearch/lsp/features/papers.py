@@ -10,9 +10,7 @@ import anyio
 from astroresearch.domain.paper import SearchOutcome
 from astroresearch.domain.plain import plain
 from astroresearch.errors import AstroResearchError, InvalidInput, StoreError
-from astroresearch.lsp.progress import ProgressStream
-from astroresearch.lsp.protocol import (
-    SERVER_NOTIFICATIONS,
+from astroresearch.lsp.params import (
     PaperRef,
     PapersBibtex,
     PapersDownload,
@@ -21,6 +19,8 @@ from astroresearch.lsp.protocol import (
     PapersSearch,
     PapersText,
 )
+from astroresearch.lsp.progress import ProgressStream
+from astroresearch.lsp.protocol import SERVER_NOTIFICATIONS
 
 if TYPE_CHECKING:
     from astroresearch.lsp.server import Server

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from astroresearch.lsp.protocol import SERVER_NOTIFICATIONS, SessionEvents, SessionList, SessionRef, SessionRename
+from astroresearch.lsp.params import SessionEvents, SessionList, SessionRef, SessionRename
+from astroresearch.lsp.protocol import SERVER_NOTIFICATIONS
 
 if TYPE_CHECKING:
     from astroresearch.lsp.server import Server
