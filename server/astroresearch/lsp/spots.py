@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from lsprotocol import types
 
@@ -16,22 +16,20 @@ from astroresearch.manuscript.bibtex import BibFile
 from astroresearch.manuscript.latex import Name
 from astroresearch.manuscript.project import KEY_FIELDS, Project, alias_range
 
-if TYPE_CHECKING:
-    from typing import Protocol
 
-    class Host(Protocol):
-        """The part of the server that features of the text use."""
+class Host(Protocol):
+    """The part of the server that features of the text use."""
 
-        documents: Documents
-        projects: Projects
+    documents: Documents
+    projects: Projects
 
-        def supports(self, *path: str) -> bool:
-            """Whether the client declares a standard capability."""
-            ...
+    def supports(self, *path: str) -> bool:
+        """Whether the client declares a standard capability."""
+        ...
 
-        async def paper_marks(self, identifiers: Any) -> dict[str, Any] | None:
-            """What the library has of a paper."""
-            ...
+    async def paper_marks(self, identifiers: Any) -> dict[str, Any] | None:
+        """What the library has of a paper."""
+        ...
 
 
 _SETS = re.compile(r"\\(label|bibitem)\s*(?:\[[^\]]*\])?\s*\{([^{}]*)\}")
