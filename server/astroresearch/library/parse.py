@@ -216,8 +216,9 @@ def _unpack(frame: bytes) -> tuple[dict[str, Any], bytes]:
 
 def _page(head: Mapping[str, Any], body: bytes) -> PageRecord:
     page, text, count, hidden = head.get("page"), head.get("text"), head.get("words"), head.get("hidden", "")
-    fits = isinstance(page, int) and isinstance(text, str) and isinstance(count, int) and isinstance(hidden, str)
-    if not fits or len(body) != count * 22:
+    if not (isinstance(page, int) and isinstance(text, str) and isinstance(count, int) and isinstance(hidden, str)):
+        raise ChildGone("A helper process sent what is no page.", None)
+    if len(body) != count * 22:
         raise ChildGone("A helper process sent what is no page.", None)
     return PageRecord(page, text, body, hidden)
 

@@ -102,8 +102,8 @@ def main() -> None:
 
     for name in HEAVY:
         del sys.modules[name]
-    pymupdf.TOOLS.mupdf_display_errors(False)
-    pymupdf.TOOLS.mupdf_display_warnings(False)
+    pymupdf.TOOLS.mupdf_display_errors(False)  # type: ignore[no-untyped-call]
+    pymupdf.TOOLS.mupdf_display_warnings(False)  # type: ignore[no-untyped-call]
     isolate(int(os.environ.get("ASTRORESEARCH_PDF_MEMORY_MB", "1536")))
     write_frame(out, {"ready": True, "cpu": time.process_time()})
     serve(pymupdf, sys.stdin.buffer, out)

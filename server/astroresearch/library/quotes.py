@@ -31,6 +31,8 @@ _LOOKS = {
 }
 _SPACE = re.compile(r"\s+")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-\s?(?=[^\W\d_])")
+_BROKEN = re.compile(r"[^\W\d_]-\Z")
+"A quote that ends where a line breaks a word."
 _STRIP = " \"'"
 _TIGHT = re.compile(r" (?=[,;:.!?)\]}](?:\W|\Z))|(?<=[(\[{]) ")
 _MAX_QUOTE = 5_000
@@ -132,11 +134,12 @@ def find(quote: str, text: Folded) -> Found | None:
     wanted = fold_quote(quote)
     if not wanted or len(quote) > _MAX_QUOTE or not any(c.isalnum() for c in wanted):
         return None
-    for candidate in _cases(wanted):
+    broken = _BROKEN.search(wanted) is not None
+    for candidate in _cases(wanted[:-1] if broken else wanted):
         at = text.text.find(candidate)
         while at >= 0:
             end = at + len(candidate)
-            if _whole(text.text, at, end):
+            if _whole(text.text, at, end, broken):
                 return Found(text.origin[at], text.origin[end - 1] + 1)
             at = text.text.find(candidate, at + 1)
     return None
@@ -149,8 +152,8 @@ def _cases(quote: str) -> Iterable[str]:
         yield quote[0].swapcase() + quote[1:]
 
 
-def _whole(text: str, start: int, end: int) -> bool:
-    """Whether text[start:end] begins and ends where a word or number does."""
+def _whole(text: str, start: int, end: int, broken: bool) -> bool:
+    """Whether text[start:end] begins and ends where a word or number does; `broken`: it may end at a hyphen within a word."""
     before, first = text[max(0, start - 2) : start], text[start]
     if before and before[-1] != " ":
         previous = before[-1]
@@ -160,10 +163,12 @@ def _whole(text: str, start: int, end: int) -> bool:
             return False
         if first in ".," and previous.isdigit():
             return False
+    if broken and text[end : end + 1].isalpha():
+        return True
     after, last = text[end : end + 2], text[end - 1]
     if after and after[0] != " ":
         following = after[0]
-        if last.isalnum() and (following.isalnum() or following in "^_%‰°\"'" and last.isdigit() or following in "^_"):
+        if last.isalnum() and (following.isalnum() or following in "^_" or (last.isdigit() and following in "%‰°\"'")):
             return False
         if last.isalnum() and following in ".,-+±" and after[1:].isdigit():
             return False

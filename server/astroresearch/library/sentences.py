@@ -48,15 +48,22 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[Span]:
     begin = start
     for match in _END.finditer(text, start, end):
         stop = match.start() + 1
-        newline = "\n" in match[0]
-        if not newline and text[match.start()] == "." and _NO_END.search(text, max(begin, stop - 12), stop):
-            # a digit before the full stop ends a sentence if a capital follows
-            if not (text[stop - 2].isdigit() and text[match.end()].isupper()):
-                continue
+        full_stop = text[match.start()] == "." and "\n" not in match[0]
+        if (
+            full_stop
+            and _NO_END.search(text, max(begin, stop - 12), stop)
+            and not _after_number(text, stop, match.end())
+        ):
+            continue
         _append(out, text, begin, match.end())
         begin = match.end()
     _append(out, text, begin, end)
     return out
+
+
+def _after_number(text: str, stop: int, following: int) -> bool:
+    """A full stop behind a digit ends a sentence if a capital follows."""
+    return text[stop - 2].isdigit() and text[following].isupper()
 
 
 def _append(out: list[Span], text: str, start: int, end: int) -> None:
@@ -92,8 +99,8 @@ def passages(page_texts: Sequence[str], numbers: Sequence[int]) -> list[Passage]
     """
     text = "\f".join(page_texts)
     starts = [0]
-    for page in page_texts:
-        starts.append(starts[-1] + len(page) + 1)
+    for own in page_texts:
+        starts.append(starts[-1] + len(own) + 1)
     all_sections = sections(text)
     useful = [s for s in all_sections if not s.is_references] or all_sections
     out: list[Passage] = []
