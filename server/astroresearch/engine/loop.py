@@ -68,7 +68,7 @@ class ReactEngine:
             log,
             emit,
             results,
-            limits,
+            limits or Limits(),
             services,
             {} if reads is None else reads,
         )
