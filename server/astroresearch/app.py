@@ -18,6 +18,7 @@ from astroresearch.config import Folders, Settings, folders
 from astroresearch.domain.paper import Paper
 from astroresearch.engine.hooks import Hooks
 from astroresearch.engine.model import Model
+from astroresearch.engine.permissions import Grant, PermissionRules
 from astroresearch.engine.turn import Limits
 from astroresearch.errors import InvalidInput, NotFound, StoreDamaged, StoreUnavailable
 from astroresearch.library.acquire import Acquirer
