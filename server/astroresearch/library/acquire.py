@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 import anyio
 
+from astroresearch import crash
 from astroresearch.config import ADS_URL, ARXIV_URL
 from astroresearch.domain import identifiers
 from astroresearch.domain.paper import Identifiers, Paper
@@ -139,6 +140,7 @@ class Acquirer:
                     )
                     received.finish(whole="content-length" in answer.headers)
                     await anyio.to_thread.run_sync(_flush, file)
+                crash.point("download.before_rename")
                 return await anyio.to_thread.run_sync(_promote, part, folder / "paper.pdf")
             finally:
                 _discard(part)
