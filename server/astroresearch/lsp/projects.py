@@ -223,9 +223,7 @@ class Projects:
         if not is_bib(path):
             root, sure = self._follow(path, reader)
             if sure:
-                project = build(root, reader.tex, reader.bib)
-                if path in project.tex:
-                    return project
+                return build(root, reader.tex, reader.bib, also=(path,))
         root_before = self._roots.get(path)
         if root_before is not None:
             project = build(root_before, reader.tex, reader.bib)

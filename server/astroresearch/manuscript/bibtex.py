@@ -477,7 +477,7 @@ def unquote(raw: str) -> str:
     if len(raw) >= 2 and raw[0] == '"' and raw[-1] == '"' and "#" not in raw:
         return raw[1:-1].strip()
     if "#" in raw:
-        return expand(raw, {})
+        return expand(raw, {}).strip()
     return raw.strip('{}"')
 
 
@@ -521,4 +521,4 @@ def expand(raw: str, strings: Mapping[str, str]) -> str:
             name = part.lower()
             out.append(strings.get(name) or _MONTHS.get(name) or part)
         at = end
-    return "".join(out).strip()
+    return "".join(out)

@@ -676,13 +676,25 @@ def caption_near(file: TexFile, label: Name) -> str:
     return before[-1].title if before else ""
 
 
+_BREAK = re.compile(
+    r"\n[ \t]*\r?\n|^[ \t]*\\(?:begin|end|documentclass|usepackage|bibliography\w*|addbibresource|(?:sub)*section|chapter|maketitle"
+    r"|label|item|title|author|newcommand|caption)(?![A-Za-z])[^\r\n]*$",
+    re.M,
+)
+
+
 def sentence_at(masked: str, offset: int) -> tuple[int, int]:
-    """Start and end of the sentence around an offset, inside its paragraph."""
-    begin = max((m.end() for m in re.finditer(r"\n\s*\n", masked[max(0, offset - 5000) : offset])), default=0)
+    """Start and end of the sentence around an offset, inside its paragraph; headings and the preamble are none."""
     base = max(0, offset - 5000)
-    begin += base
-    stop = re.compile(r"\n\s*\n").search(masked, offset)
-    end = stop.start() if stop else len(masked)
+    begin, end = base, len(masked)
+    for match in _BREAK.finditer(masked, base, min(len(masked), offset + 5000)):
+        if match.end() <= offset:
+            begin = match.end()
+        elif match.start() >= offset:
+            end = match.start()
+            break
+        else:
+            return offset, offset
     for match in _SENTENCE_END.finditer(masked, begin, end):
         if match.end() <= offset:
             begin = match.end()

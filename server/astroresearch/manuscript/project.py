@@ -204,16 +204,21 @@ def _listed(entry: BibEntry, start: int, end: int) -> Iterator[Name]:
         at += len(piece) + 1
 
 
-def build(root: Path, tex_of: TexSource, bib_of: BibSource, *, rooted: bool = True) -> Project:
-    """Follows a root's includes. The sources answer None for files that are not there."""
+def build(
+    root: Path, tex_of: TexSource, bib_of: BibSource, *, rooted: bool = True, also: Iterable[Path] = ()
+) -> Project:
+    """Follows a root's includes. The sources answer None for files that are not there.
+
+    `also` are files that say themselves that they belong to the root.
+    """
     tex: dict[Path, TexFile] = {}
     bibs: dict[Path, BibFile] = {}
     embedded: list[tuple[Path, int, BibFile]] = []
     missing: list[Missing] = []
     links: dict[tuple[Path, int], Path] = {}
     written: dict[str, tuple[Path, int, BibFile]] = {}
-    folders = [root.parent]
     todo: list[tuple[Path, tuple[Path, ...]]] = [(root, (root.parent,))]
+    todo += [(path, (root.parent,)) for path in also]
     while todo:
         path, where = todo.pop(0)
         if path in tex or len(tex) > 2000:
@@ -244,7 +249,6 @@ def build(root: Path, tex_of: TexSource, bib_of: BibSource, *, rooted: bool = Tr
             else:
                 more.append((target, _inside(include, target, path, where)))
         todo[:0] = more
-        folders.append(path.parent)
     return Project(root, tex, bibs, tuple(embedded), tuple(missing), rooted, links)
 
 
