@@ -104,14 +104,13 @@ async def assemble(server: Server, startup: Startup) -> Services:
             questions=sessions.questions, todos=sessions.todos, skills=skills, spawner=sessions.spawner,
         )
     )  # fmt: skip
-    await sessions.__aenter__()
+    await _keep_open(server, sessions)
     admin = Admin(server, models, store, catalogue, http, embedder, where, sessions, root)
     server.spawn(indexer.run)
     server.spawn(store.maintain)
     server.spawn(_tell_changes, server, store)
 
     async def close() -> None:
-        await sessions.__aexit__(None, None, None)
         await parser.aclose()
         if embedder is not None:
             await embedder.aclose()
@@ -351,6 +350,19 @@ def agent_settings(settings: Settings, workspace: Path | None, where: Folders) -
         on_grant=keep,
         question_timeout_s=settings.number("agent.question_timeout_s"),
     )
+
+
+async def _keep_open(server: Server, sessions: SessionManager) -> None:
+    """Holds the sessions' task group in a task of its own until the server ends; returns when it is open."""
+    opened = anyio.Event()
+
+    async def hold() -> None:
+        async with sessions:
+            opened.set()
+            await anyio.sleep_forever()
+
+    server.spawn(hold)
+    await opened.wait()
 
 
 async def _open_store(server: Server, where: Folders) -> Store:
