@@ -164,6 +164,8 @@ export interface PermissionRequest {
   detail: string;
   options: Option[];
   reason?: string;
+  /** What an answer for longer than once would allow. */
+  rule?: string;
 }
 
 export interface UserQuestion {

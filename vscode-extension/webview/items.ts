@@ -134,10 +134,12 @@ function drawSubagent(item: SubagentItem): HTMLElement {
 function drawPermission(item: PermissionItem, old: HTMLElement | undefined, actions: Actions): HTMLElement {
   if (item.resolved) return h("div.resolved", {}, `${visible(item.title)} — ${chosen(item)}`);
   if (old?.classList.contains("asks")) return old; // it has been shown: its time of grace and what was typed stay
-  const reason = h("input.reason", { type: "text", placeholder: "Reason for the model (when you don't allow it)", "aria-label": "Reason" });
+  const reason = h("input.reason", { type: "text", placeholder: "If you deny: why", "aria-label": "Reason" });
   const buttons = item.options.map(({ id, label }) => {
     const allow = !id.startsWith("deny");
-    return h(`button.${allow ? "allow" : "deny"}`, { type: "button", "data-choice": id, onclick: () => actions.answer(item.id, id, allow ? "" : reason.value) }, label);
+    const lasting = id === "session" || id === "workspace";
+    const title = lasting && item.rule ? `Allows ${item.rule} without asking` : "";
+    return h(`button.${allow ? "allow" : "deny"}`, { type: "button", "data-choice": id, title, onclick: () => actions.answer(item.id, id, allow ? "" : reason.value) }, label);
   });
   return asking(
     h(

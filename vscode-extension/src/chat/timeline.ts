@@ -36,6 +36,7 @@ export interface PermissionItem extends Base {
   title: string;
   detail: string;
   reason: string;
+  rule: string;
   options: Option[];
   /** What was chosen; empty while open. */
   resolved: string;
@@ -139,6 +140,7 @@ export function ask(timeline: Timeline, asked: PermissionRequest | UserQuestion)
           title: asked.title,
           detail: asked.detail,
           reason: asked.reason ?? "",
+          rule: asked.rule ?? "",
           options: asked.options,
           resolved: "",
         }
@@ -187,7 +189,7 @@ function foldTurn(turn: Turn, event: TimelineEvent): Turn {
         id: event.id,
         title: event.title,
         detail: event.detail,
-        reason: reasonOf(turn, event.id),
+        ...onlyAsked(turn, event.id),
         options: event.options,
         resolved: event.resolved ?? "",
       };
@@ -311,9 +313,10 @@ function close(turn: Turn, status: StopReason): Turn {
   return { ...turn, status, items };
 }
 
-function reasonOf(turn: Turn, id: string): string {
+/** What only the request says, not its event. */
+function onlyAsked(turn: Turn, id: string): Pick<PermissionItem, "reason" | "rule"> {
   const known = turn.items.find((item) => item.key === `ask-${id}`);
-  return known?.kind === "permission" ? known.reason : "";
+  return known?.kind === "permission" ? { reason: known.reason, rule: known.rule } : { reason: "", rule: "" };
 }
 
 function citationsOf(metadata: Record<string, unknown> | undefined): Citation[] {
