@@ -210,7 +210,7 @@ def _back_up(path: Path, given_up: threading.Event) -> Path | None:
     try:
         return files.back_up(path, given_up)
     except (apsw.Error, OSError) as error:
-        log.warning("The library could not be backed up: %s", error)
+        log.warning("The library could not be backed up: %s (%s)", error, type(error).__name__)
         return None
 
 

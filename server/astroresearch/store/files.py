@@ -5,7 +5,9 @@ A file that cannot be used is moved aside, never deleted; a file from a newer ve
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import threading
 import time
 from datetime import UTC, datetime
@@ -46,7 +48,7 @@ def prepare(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreUnavailable(
-            f"The folder {path.parent} of the library cannot be made ({error.strerror}).",
+            f"The folder of the library {path} cannot be made ({error.strerror}: {error.filename}).",
             path=str(path),
             hint="Check that every part of this path is a folder in which you may write.",
         ) from error
@@ -216,6 +218,8 @@ def back_up(path: Path, given_up: threading.Event | None = None) -> Path | None:
     """
     folder = folder_of_backups(path)
     folder.mkdir(exist_ok=True)
+    if shutil.disk_usage(folder).free < 1.2 * path.stat().st_size:
+        raise OSError(errno.ENOSPC, "there is not enough space for a copy", str(folder))
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     target = folder / f"{path.stem}-{stamp}.db"
     part = folder / f"{path.stem}-{stamp}.{os.getpid()}.part"
