@@ -25,7 +25,7 @@ AUTHOR = "AstroResearch Project"
 _BODY = "<!-- body -->"
 _DATE = "D:20260101000000Z"
 _CSS = """
-body { font-family: serif; font-size: 10.5pt; line-height: 1.25; }
+body { margin: 0; font-family: serif; font-size: 10.5pt; line-height: 1.25; }
 h1 { font-size: 19pt; margin: 0 0 6pt 0; line-height: 1.1; }
 h2 { font-size: 12pt; margin: 9pt 0 3pt 0; }
 p { margin: 0 0 5pt 0; }
