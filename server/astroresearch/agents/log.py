@@ -44,6 +44,9 @@ class SessionLog:
             message,
             content=self._redactor.text(message.content),
             reasoning=self._redactor.text(message.reasoning),
+            tool_calls=tuple(
+                dataclasses.replace(call, arguments=self._redactor.text(call.arguments)) for call in message.tool_calls
+            ),
             turn_id=message.turn_id or self._turn_id,
             meta=self._redactor.plain(dict(message.meta)),
         )

@@ -6,33 +6,24 @@ Pure functions; `agents.session` stores what they give. Nothing that had an effe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from astroresearch.domain.session import OpenCall
 from astroresearch.engine.events import PROTOCOL_VERSION
+from astroresearch.engine.history import missing_result
 from astroresearch.engine.messages import Message, ToolCall
 
-_NOT_RUN = "Not run: AstroResearch ended before this call began. Nothing happened; call it again if it is still needed."
-_READ_ONLY = "Interrupted: AstroResearch ended while this call ran. It only reads; call it again if it is still needed."
-_UNKNOWN = (
-    "Interrupted: AstroResearch ended while this call ran, and its effects are unknown. Check what was done before you "
-    "try it again."
-)
+_READ_ONLY = "Interrupted: AstroResearch ended while `{name}` ran. It only reads; call it again if it is still needed."
 
 
-def missing_result(call: OpenCall) -> tuple[ToolCall, Message]:
+def answered(found: OpenCall) -> tuple[ToolCall, Message]:
     """The call and the result that stands in for the one that never came."""
-    if not call.started:
-        text = _NOT_RUN
-    elif call.effect in ("none", "egress"):
-        text = _READ_ONLY
-    else:
-        text = _UNKNOWN
-    result = Message(
-        "tool", text, tool_call_id=call.id, name=call.name, status="interrupted", turn_id=call.turn_id,
-        meta={"synthetic": True, "notRun": not call.started},
-    )  # fmt: skip
-    return ToolCall(call.id, call.name, call.arguments), result
+    call = ToolCall(found.id, found.name, found.arguments)
+    result = missing_result(call, "interrupted" if found.started else "not_run", turn_id=found.turn_id)
+    if found.started and found.effect in ("none", "egress"):
+        result = replace(result, content=_READ_ONLY.format(name=found.name))
+    return call, result
 
 
 def closing_events(events: Sequence[Mapping[str, Any]], next_seq: int) -> list[dict[str, Any]]:

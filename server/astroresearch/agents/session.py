@@ -295,36 +295,36 @@ class SessionManager:
         self.questions.withdraw(runtime.session_id)
 
     async def _work(self, runtime: Runtime) -> None:
-        """Runs what waits, one after the other, under the session's lease."""
+        """Runs what waits, one after the other, under the session's lease; a sender hears of the end when it is given back."""
+        held = False
         try:
-            while runtime.queue:
-                await self._burst(runtime)
-        finally:
-            runtime.working = False
-            for job in runtime.queue:  # only when the server ends
-                job.failure = Conflict("The server is shutting down.")
-                job.finished.set()
-            runtime.queue.clear()
-
-    async def _burst(self, runtime: Runtime) -> None:
-        try:
-            if not await self._sessions.acquire_lease(runtime.session_id, self._owner):
-                raise Conflict(
-                    "Another window is continuing this session; here it can only be read.",
-                    hint="Wait for its answer there, or start a new session.",
-                )
-        except AstroResearchError as error:
             while runtime.queue:
                 job = runtime.queue.popleft()
-                job.failure = error
+                try:
+                    held = held or await self._acquire(runtime.session_id)
+                    await self._one(runtime, job)
+                except AstroResearchError as error:
+                    job.failure = error
+                    if job.waited:
+                        await self._turns.apologise(runtime.session_id, job, error)
+                if held and not runtime.queue:
+                    held = False
+                    await self._release(runtime.session_id)
+                runtime.working = bool(runtime.queue)
                 job.finished.set()
-            return
-        try:
-            while runtime.queue:
-                await self._one(runtime, runtime.queue.popleft())
         finally:
-            with anyio.CancelScope(shield=True):
+            runtime.working = False
+            self._abandon(runtime)
+            if held:
                 await self._release(runtime.session_id)
+
+    async def _acquire(self, session_id: str) -> bool:
+        if not await self._sessions.acquire_lease(session_id, self._owner):
+            raise Conflict(
+                "Another window is continuing this session; here it can only be read.",
+                hint="Wait for its answer there, or start a new session.",
+            )
+        return True
 
     async def _one(self, runtime: Runtime, job: Job) -> None:
         runtime.current = job
@@ -334,14 +334,20 @@ class SessionManager:
                 await self._turns.refuse(runtime, job, record)
             else:
                 await self._turns.run(runtime, job, record, silent=self._front_end.silent)
-        except AstroResearchError as error:
-            job.failure = error
+        except anyio.get_cancelled_exc_class():
+            self._abandon(runtime, job)
+            raise
         finally:
             runtime.current = None
+            self._follow_up(runtime, job)
+
+    def _abandon(self, runtime: Runtime, *jobs: Job) -> None:
+        """Tells senders that the server ends."""
+        for job in (*jobs, *runtime.queue):
             if job.outcome is None and job.failure is None:
                 job.failure = Conflict("The server is shutting down.")
-            self._follow_up(runtime, job)
             job.finished.set()
+        runtime.queue.clear()
 
     def _follow_up(self, runtime: Runtime, job: Job) -> None:
         """What was said to a turn that ended before it listened becomes the next turn."""
@@ -350,10 +356,11 @@ class SessionManager:
             runtime.queue.appendleft(Job(request, job.sink, job.model))
 
     async def _release(self, session_id: str) -> None:
-        try:
-            await self._sessions.release_lease(session_id, self._owner)
-        except AstroResearchError as error:
-            _log.warning("The lease of %s could not be given back: %s", session_id, error)
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._sessions.release_lease(session_id, self._owner)
+            except AstroResearchError as error:
+                _log.warning("The lease of %s could not be given back: %s", session_id, error)
 
     async def _held_elsewhere(self, session_id: str) -> bool:
         if self.is_running(session_id):

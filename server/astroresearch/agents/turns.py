@@ -14,7 +14,7 @@ import anyio.abc
 
 from astroresearch.agents.parts import EngineParts
 from astroresearch.agents.prompt import system_prompt, user_message
-from astroresearch.agents.repair import closing_events, missing_result
+from astroresearch.agents.repair import answered, closing_events
 from astroresearch.agents.request import SendOutcome, SendRequest, Sink
 from astroresearch.agents.running import LiveTurn
 from astroresearch.agents.timeline import Timeline
@@ -145,6 +145,20 @@ class TurnRunner:
         await turn.timeline.close()
         job.outcome = SendOutcome(record.id, job.turn_id, stop_reason="cancelled")
 
+    async def apologise(self, session_id: str, job: Job, error: AstroResearchError) -> None:
+        """Ends a queued message's turn that could not begin; nothing is stored, since that may be just what failed."""
+
+        async def nowhere(batch: Sequence[dict[str, Any]]) -> None:
+            return None
+
+        timeline = Timeline(
+            turn_id=job.turn_id, next_seq=0, sink=job.sink, store=nowhere, redactor=self._parts.redactor
+        )
+        emit = timeline.emitter("main")
+        emit(SessionOpened(session_id, "", job.request.text))
+        emit(Failed(error.code, error.message, error.hint))
+        emit(TurnDone("error"))
+
     async def _live(self, runtime: Runtime, job: Job, record: SessionRecord) -> LiveTurn:
         async def store(batch: Sequence[dict[str, Any]]) -> None:
             await self._sessions.add_events(record.id, batch)
@@ -218,7 +232,7 @@ class TurnRunner:
             turn.emit(Noticed("warning", f"A Stop hook sent the model back {MAX_STOP_HOOKS} times; the turn ends now."))
             return False
         reason = wish.reason or "You are not done yet."
-        message = Message("user", reason, turn_id=turn.turn_id, meta={"hook": "Stop"})
+        message = Message("user", reason, turn_id=turn.turn_id, meta={"synthetic": True})
         await self._sessions.append(turn.session_id, message, durable=True)
         return True
 
@@ -255,7 +269,7 @@ class TurnRunner:
     async def _mend(self, session_id: str) -> None:
         """Answers the calls that a crash left open; nothing is run again."""
         for open_call in await self._sessions.open_calls(session_id):
-            call, result = missing_result(open_call)
+            call, result = answered(open_call)
             await self._sessions.tool_finished(session_id, call, result)
 
     async def _close_crashed(self, session_id: str) -> None:
@@ -284,7 +298,7 @@ class TurnRunner:
         if result is not None:
             stop = result.stop_reason
         usage = result.usage if result is not None else track.usage
-        answer = result.answer if result is not None else track.answer
+        answer = self._parts.redactor.text(result.answer if result is not None else track.answer)
         try:
             await self._sessions.finish_turn(turn.session_id, turn.turn_id, stop, usage, answer)
         except AstroResearchError as error:
@@ -296,7 +310,7 @@ class TurnRunner:
         return SendOutcome(
             session_id=turn.session_id,
             turn_id=turn.turn_id,
-            answer=self._parts.redactor.text(answer),
+            answer=answer,
             citations=result.citations if result is not None else (),
             usage=usage,
             stop_reason=stop,
