@@ -93,7 +93,8 @@ class Retriever:
 def _rare(wanted: Sequence[str], counts: dict[str, int]) -> list[str]:
     """The terms whose passages are few enough to be ranked quickly; at least the two rarest that occur."""
     present = sorted((t for t in wanted if counts.get(t, 0)), key=lambda t: counts[t])
-    kept, total = [], 0
+    kept: list[str] = []
+    total = 0
     for term in present:
         total += counts[term]
         if len(kept) >= 2 and total > COMMON:
