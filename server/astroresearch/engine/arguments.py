@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from astroresearch.engine.tool import AnyTool, Arguments, schema_of
-from astroresearch.engine.untrusted import sane
+from astroresearch.engine.untrusted import plain, sane
 from astroresearch.errors import InvalidInput
 
 _SHOWN = 120
@@ -79,7 +79,7 @@ def _object(tool: AnyTool, text: str) -> dict[str, Any]:
         raise InvalidInput(
             f"The arguments of `{tool.name}` are a JSON {_kind(value)}, not an object.", hint=_expected(tool)
         )
-    return value
+    return {sane(name): plain(given) for name, given in value.items()}
 
 
 def _required(tool: AnyTool) -> Sequence[str]:

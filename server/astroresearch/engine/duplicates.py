@@ -52,6 +52,8 @@ class Duplicates:
         count = count + 1 if before == value else 1
         self._seen[key] = (value, count)
         self._silent = 0
+        if count >= REFUSE_AT:  # a call that could not even be refused, since it never got so far as to run
+            self.looping = True
         if count < NUDGE_AT:
             return ""
         return (

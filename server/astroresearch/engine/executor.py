@@ -143,7 +143,7 @@ class Executor:
     def _announce(self, one: _Running, step: int) -> None:
         name = one.tool.name if one.tool else untrusted.clean(one.call.name)[:80]
         kind = one.tool.kind if one.tool else "other"
-        shown = _plain(one.parsed.raw) if one.parsed else {}
+        shown = untrusted.plain(one.parsed.raw) if one.parsed else {}
         self._around.emit(ToolStarted(one.call.id, name, kind, shown, step, untrusted.clean(one.title)))
 
     async def _one(self, one: _Running, all_: Sequence[_Running], group: anyio.CancelScope) -> None:
@@ -263,7 +263,7 @@ class Executor:
             await self._around.log.tool_finished(one.call, one.message)
         except AstroResearchError as error:
             self._fatal = self._fatal or error
-        metadata = _plain(end.output.metadata) if end.output else {}
+        metadata = untrusted.plain(end.output.metadata) if end.output else {}
         preview = untrusted.clean(end.content)[:_PREVIEW_CHARS]
         took = round((time.monotonic() - one.announced_at) * 1_000)
         failed = end.status != "completed"
@@ -295,7 +295,7 @@ class Executor:
         if tainted:
             content = untrusted.wrap(content, self._nonce, source)
         text = "\n\n".join([content, *(untrusted.sane(a) for a in added if a)])
-        meta: dict[str, Any] = {"metadata": _plain(output.metadata)} if output else {}
+        meta: dict[str, Any] = {"metadata": untrusted.plain(output.metadata)} if output else {}
         if tainted:
             meta["taintSource"] = untrusted.clean(source)
         return Message(
@@ -364,16 +364,3 @@ def _collide(safe: bool, names: frozenset[str] | None, other_safe: bool, other_n
     if names is not None and other_names is not None:
         return bool(names & other_names)
     return not (safe or other_safe)
-
-
-def _plain(value: Any) -> Any:
-    """JSON that every encoder takes."""
-    if isinstance(value, str):
-        return untrusted.sane(value)
-    if isinstance(value, Mapping):
-        return {untrusted.sane(str(k)): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value

@@ -5,10 +5,12 @@ The wrapper's name holds a random nonce of the turn, so that text written before
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from astroresearch.engine.messages import Message
 
@@ -29,6 +31,19 @@ def sane(text: str) -> str:
     if text.isascii() and "\x00" not in text:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\x00", "\ufffd")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON that every encoder and database takes: sane text, no NaN, lists for tuples."""
+    if isinstance(value, str):
+        return sane(value)
+    if isinstance(value, Mapping):
+        return {sane(str(k)): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def clean(text: str) -> str:
