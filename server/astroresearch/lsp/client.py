@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote, urlsplit
 
 import anyio
 import anyio.abc
@@ -174,6 +175,13 @@ class Client:
         await self._send(answer)
 
 
+def _capabilities(takes_edits: bool) -> dict[str, Any]:
+    if not takes_edits:
+        return dict(CAPABILITIES)
+    workspace = {**CAPABILITIES["workspace"], "applyEdit": True, "workspaceEdit": {"documentChanges": True}}
+    return {**CAPABILITIES, "workspace": workspace}
+
+
 @asynccontextmanager
 async def connect(
     workspace: Path | None,
@@ -182,6 +190,7 @@ async def connect(
     experimental: Mapping[str, Any] | None = None,
     initialization_options: Mapping[str, Any] | None = None,
     on_request: Mapping[str, ServerRequest] | None = None,
+    takes_edits: bool = False,
     stderr: int | IO[Any] | None = None,
     command: tuple[str, ...] = SERVER_COMMAND,
 ) -> AsyncIterator[Client]:
@@ -202,7 +211,10 @@ async def connect(
                     "clientInfo": {"name": "astroresearch", "version": __version__},
                     "rootUri": workspace.as_uri() if workspace is not None else None,
                     "workspaceFolders": folders,
-                    "capabilities": {**CAPABILITIES, "experimental": {"astroresearch": dict(experimental or {})}},
+                    "capabilities": {
+                        **_capabilities(takes_edits),
+                        "experimental": {"astroresearch": dict(experimental or {})},
+                    },
                     "initializationOptions": dict(initialization_options or {}),
                 },
             )
@@ -222,3 +234,66 @@ async def connect(
             if process.returncode is None:
                 process.kill()
             await process.aclose()
+
+
+class Buffers:
+    """The open files of a small editor: applies `workspace/applyEdit` to them and tells the server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.texts: dict[str, str] = {}
+        self._versions: dict[str, int] = {}
+        self.applied: list[tuple[str, str, str]] = []
+        "(URI, text before, text after) of each change, for showing it."
+        client.on_request["workspace/applyEdit"] = self.apply
+
+    async def open(self, path: Path) -> str:
+        """Opens a file; returns its URI."""
+        uri = await self._client.open_document(path)
+        self.texts[uri] = await anyio.Path(path).read_text("utf-8")
+        self._versions[uri] = 1
+        return uri
+
+    async def apply(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Applies an edit whose versions fit; files that are not open are opened first."""
+        changes = params["edit"].get("documentChanges", [])
+        for change in changes:
+            uri, version = change["textDocument"]["uri"], change["textDocument"].get("version")
+            if uri not in self.texts:
+                await self.open(Path(unquote(urlsplit(uri).path)))
+            elif version is not None and version != self._versions[uri]:
+                return {"applied": False, "failureReason": "the document changed meanwhile"}
+        for change in changes:
+            await self._change(change["textDocument"]["uri"], change["edits"])
+        return {"applied": True}
+
+    async def save(self) -> None:
+        """Writes every buffer to its file."""
+        for uri, text in self.texts.items():
+            await anyio.Path(unquote(urlsplit(uri).path)).write_text(text, "utf-8")
+            await self._client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+
+    async def _change(self, uri: str, edits: list[Mapping[str, Any]]) -> None:
+        before = text = self.texts[uri]
+        for edit in sorted(edits, key=lambda e: _key(e["range"]["start"]), reverse=True):
+            start, end = (_offset(text, edit["range"][side]) for side in ("start", "end"))
+            text = text[:start] + edit["newText"] + text[end:]
+        self.texts[uri] = text
+        self._versions[uri] += 1
+        self.applied.append((uri, before, text))
+        document = {"uri": uri, "version": self._versions[uri]}
+        await self._client.notify(
+            "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]}
+        )
+
+
+def _key(position: Mapping[str, int]) -> tuple[int, int]:
+    return position["line"], position["character"]
+
+
+def _offset(text: str, position: Mapping[str, int]) -> int:
+    """Index of a UTF-16 position."""
+    lines = text.splitlines(keepends=True)
+    line = lines[position["line"]] if position["line"] < len(lines) else ""
+    units = line.encode("utf-16-le")[: 2 * position["character"]]
+    return sum(map(len, lines[: position["line"]])) + len(units.decode("utf-16-le", "ignore"))
