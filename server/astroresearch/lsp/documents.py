@@ -6,6 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +54,10 @@ class EditorWorkspace:
 
     async def read(self, path: Path) -> FileContent:
         """The buffer if the file is open, else the disk."""
-        if (found := self._buffer(path)) is not None:
-            return found
-        return await anyio.to_thread.run_sync(_read_disk, path)
+        found = self._buffer(path)
+        if found is None:
+            found = await anyio.to_thread.run_sync(_read_disk, path)
+        return replace(found, trusted=self._server.trusted)
 
     async def walk(self, base: Path) -> Sequence[Path]:
         """All files below, sorted, without what no one wants to read."""

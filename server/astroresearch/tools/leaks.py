@@ -7,6 +7,7 @@ import re
 from astroresearch.domain import identifiers
 from astroresearch.engine.tool import Rule, ToolContext
 from astroresearch.errors import AstroResearchError
+from astroresearch.tools.paths import is_own
 from astroresearch.tools.ports import ToolServices, Workspace
 
 MAX_QUERY = 200
@@ -14,6 +15,7 @@ MAX_QUERY = 200
 RUN = 40
 "A run of that many characters of the manuscript in a query counts as a leak."
 _MAX_FILES = 400
+_MANUSCRIPT = frozenset({".tex", ".ltx", ".md", ".txt"})
 
 
 def is_short(query: str) -> bool:
@@ -50,7 +52,7 @@ async def shared_run(query: str, workspace: Workspace) -> str:
     seen = 0
     for root in workspace.roots:
         for path in await workspace.walk(root):
-            if path.suffix.lower() not in (".tex", ".ltx", ".md", ".txt"):
+            if path.suffix.lower() not in _MANUSCRIPT or not is_own(path, workspace):
                 continue
             seen += 1
             if seen > _MAX_FILES:
@@ -59,7 +61,7 @@ async def shared_run(query: str, workspace: Workspace) -> str:
                 file = await workspace.read(path)
             except AstroResearchError:
                 continue
-            if file.writable and any(run in _folded(file.text) for run in runs):
+            if any(run in _folded(file.text) for run in runs):
                 return path.name
     return ""
 

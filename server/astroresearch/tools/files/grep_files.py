@@ -16,7 +16,7 @@ from wcmatch import glob
 
 from astroresearch.engine.tool import Arguments, Kind, Tool, ToolContext, ToolOutput
 from astroresearch.errors import AstroResearchError, InvalidInput
-from astroresearch.tools.paths import path_names
+from astroresearch.tools.paths import is_foreign, path_names
 from astroresearch.tools.ports import ToolServices
 from astroresearch.tools.words import BUDGET, clip
 
@@ -98,7 +98,7 @@ class GrepFiles(Tool[GrepFilesArguments, ToolServices]):
             except TimeoutError:
                 slow.append(path.name)
                 continue
-            foreign = foreign or (bool(lines) and (not file.writable or not file.trusted or path.suffix == ".bib"))
+            foreign = foreign or (bool(lines) and is_foreign(file, workspace))
             found += lines
             if len(found) > args.limit:
                 break

@@ -8,12 +8,9 @@ from pydantic import Field
 
 from astroresearch.engine.tool import Arguments, Kind, ReadState, Tool, ToolContext, ToolOutput
 from astroresearch.errors import InvalidInput
-from astroresearch.tools.paths import path_names
+from astroresearch.tools.paths import is_foreign, path_names
 from astroresearch.tools.ports import FileContent, ToolServices
 from astroresearch.tools.words import PAGE_BUDGET
-
-_FOREIGN = frozenset({".bib", ".bbl", ".bst", ".cls", ".sty"})
-"Files of a manuscript that mostly come from elsewhere."
 
 
 class ReadFileArguments(Arguments):
@@ -62,7 +59,7 @@ class ReadFile(Tool[ReadFileArguments, ToolServices]):
         text, last = numbered(lines, args.offset, args.limit, args.column)
         span = (args.offset, last)
         metadata = {"path": str(path), "startLine": span[0], "endLine": last}
-        foreign = not file.writable or not file.trusted or path.suffix.lower() in _FOREIGN
+        foreign = is_foreign(file, context.services.workspace)
         state = context.reads.get(str(path))
         if args.column == 1 and state is not None and state.version == file.version and span in state.ranges:
             content = f"{path.name}, lines {span[0]}-{last}: unchanged since you read them in this session."
