@@ -41,6 +41,12 @@ def _record(
 
 PAPERS: tuple[Mapping[str, Any], ...] = (
     _record(
+        "1993MNRAS.264L..25B",
+        "A ROSAT HRI study of the interaction of the X-ray-emitting gas and radio lobes of NGC 1275",
+        ("Boehringer, H.", "Voges, W.", "Fabian, A. C.", "Edge, A. C.", "Neumann, D. M."), _MNRAS, "1993-10-00", "264", "L25-L28",
+        "10.1093/mnras/264.1.L25", words=("Perseus", "bubbles", "cavities"),
+    ),
+    _record(
         "1994ARA&A..32..277F", "Cooling Flows in Clusters of Galaxies", ("Fabian, A. C.",), _ARAA, "1994-00-00", "32", "277-318",
         "10.1146/annurev.aa.32.090194.001425", words=("X-ray", "review", "intracluster"),
     ),
