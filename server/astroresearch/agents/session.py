@@ -32,7 +32,7 @@ from astroresearch.domain.session import SessionRecord
 from astroresearch.engine.events import Noticed
 from astroresearch.engine.hooks import Hooks
 from astroresearch.engine.model import Model
-from astroresearch.engine.permissions import PermissionGate
+from astroresearch.engine.permissions import Grant, PermissionGate
 from astroresearch.engine.tool import Registry
 from astroresearch.engine.turn import ResultStore
 from astroresearch.errors import AstroResearchError, Conflict, InvalidInput, NotFound
@@ -175,6 +175,16 @@ class SessionManager:
     def answer(self, question_id: str, *, choice: str = "", text: str = "") -> bool:
         """Answers a permission (`choice`: once, session, workspace, deny) or a question; False if it no longer waits."""
         return self.questions.answer(question_id, choice, text)
+
+    def grants(self, session_id: str) -> tuple[Grant, ...]:
+        """What the user has allowed in this session since it was opened here."""
+        runtime = self._runtimes.get(session_id)
+        return runtime.gate.grants if runtime is not None else ()
+
+    def revoke(self, session_id: str, rule: str) -> bool:
+        """Takes one of them back; True if there was one."""
+        runtime = self._runtimes.get(session_id)
+        return runtime is not None and runtime.gate.revoke(rule)
 
     def is_running(self, session_id: str) -> bool:
         """Whether a turn runs or waits in this session, in this window."""

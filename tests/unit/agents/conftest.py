@@ -17,6 +17,7 @@ from astroresearch.agents.request import AgentSettings, SendOutcome, SendRequest
 from astroresearch.agents.session import SessionManager
 from astroresearch.agents.skills import SkillLibrary
 from astroresearch.engine.hooks import Hook, Hooks
+from astroresearch.engine.model import Model
 from astroresearch.engine.tool import Arguments, Effect, Registry, Tool, ToolContext, ToolOutput
 from astroresearch.engine.turn import PermissionAnswer, PermissionRequest
 from astroresearch.models.scripted import Scripted
@@ -179,6 +180,7 @@ def desk(tmp_path: Path) -> DeskMaker:
         library: FakeLibrary | None = None,
         registry: Registry | None = None,
         skills: Sequence[Path] = (),
+        other_model: Model | None = None,
     ) -> AsyncIterator[Desk]:
         store = await Store.open(tmp_path / "library.db")
         model = Scripted(script, record=True)
@@ -192,7 +194,7 @@ def desk(tmp_path: Path) -> DeskMaker:
         known = SkillLibrary(skills)
         manager = SessionManager(
             sessions=store.sessions,
-            models=lambda name: model,
+            models=lambda name: other_model or model,
             registry=tools,
             hooks=Hooks(hooks),
             results=FileResults(tmp_path / "tool-results"),
