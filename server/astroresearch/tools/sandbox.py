@@ -51,6 +51,9 @@ def resolve(name: str, roots: Roots, *, write: bool = False, base: Path | None =
             raise NotAllowed(f"`{name}` is relative, and no folder is open.", hint="Give an absolute path.")
         expanded = os.path.join(os.path.realpath(start), expanded)
     real = Path(os.path.realpath(expanded))
+    # Behind a link that leads to itself, `realpath` leaves the rest as it is: `loop/../link` comes out unresolved.
+    if os.path.realpath(real) != str(real):
+        raise NotAllowed(f"`{name}` leads through a link that leads to itself.")
     if not is_inside(real, roots.canonical):
         raise NotAllowed(
             f"`{name}` is outside the folders that tools may see.",

@@ -103,6 +103,8 @@ def test_readable(tree: Path, name: str) -> None:
         "~/x",
         "~root/x",
         "a/../../secret/key",
+        "loop/../out/key",
+        "loop/../link/x",
         "b.tex\0.txt",
         "",
         "  ",
