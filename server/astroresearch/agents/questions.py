@@ -44,7 +44,7 @@ class QuestionDesk:
     def __init__(self, running: Running, front_end: FrontEnd, *, timeout_s: float = 300.0) -> None:
         self._running = running
         self.front_end = front_end
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._pending: dict[str, _Pending] = {}
 
     def asker(self, root_id: str) -> SessionAsker:
@@ -52,9 +52,9 @@ class QuestionDesk:
         return SessionAsker(self, root_id)
 
     def answer(self, question_id: str, choice: str = "", text: str = "") -> bool:
-        """An answer from the timeline. False: nothing waits under this id, or the choice was not offered."""
+        """An answer from the timeline. False: nothing waits under this id, or it is no answer."""
         pending = self._pending.get(question_id)
-        if pending is None or (pending.choices and choice not in pending.choices):
+        if pending is None or (choice not in pending.choices if pending.choices else not (choice or text)):
             return False
         return pending.settle((choice, text))
 
@@ -115,7 +115,7 @@ class QuestionDesk:
                 pending.settle(None)
 
         try:
-            with anyio.move_on_after(self._timeout_s):
+            with anyio.move_on_after(self.timeout_s):
                 async with anyio.create_task_group() as group:
                     group.start_soon(request)
                     await pending.settled.wait()

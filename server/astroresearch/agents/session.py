@@ -6,6 +6,7 @@ scope, and a cancel returns only when no task of the turn is alive.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import secrets
 from collections.abc import Callable, Sequence
@@ -26,11 +27,11 @@ from astroresearch.agents.request import AgentSettings, EditorContext, SendOutco
 from astroresearch.agents.skills import SkillLibrary
 from astroresearch.agents.subagent import SubagentSpawner
 from astroresearch.agents.todos import Todos
-from astroresearch.agents.turns import Job, Runtime, TurnRunner
+from astroresearch.agents.turns import Job, Runtime, Steer, TurnRunner
 from astroresearch.domain.plain import plain
 from astroresearch.domain.session import SessionRecord
-from astroresearch.engine.events import Noticed
-from astroresearch.engine.hooks import Hooks
+from astroresearch.engine.events import Noticed, StopReason
+from astroresearch.engine.hooks import Hook, HookInput, HookOutput, Hooks
 from astroresearch.engine.model import Model
 from astroresearch.engine.permissions import Grant, PermissionGate
 from astroresearch.engine.tool import Registry
@@ -80,6 +81,8 @@ class SessionManager:
         self._parts = EngineParts(
             sessions, registry, hooks, results, settings.limits, self.redactor, prices=settings.prices
         )
+        hooks.add(Hook("PostToolUse", self._hide_secrets, name="redactor"))
+        hooks.add(Hook("PostToolUseFailure", self._hide_secrets, name="redactor"))
         running = self._parts.running
         self.questions = QuestionDesk(running, front_end, timeout_s=settings.question_timeout_s)
         "For `ToolServices.questions`."
@@ -104,6 +107,7 @@ class SessionManager:
         self.redactor.learn(settings.secrets)
         self._parts.limits = settings.limits
         self._parts.prices = settings.prices
+        self.questions.timeout_s = settings.question_timeout_s
         for runtime in self._runtimes.values():
             granted = runtime.gate.grants
             runtime.gate = self._gate(runtime.session_id)
@@ -143,20 +147,27 @@ class SessionManager:
             raise InvalidInput("The message is empty.", field="text")
         if self._group is None:
             raise Conflict("The server is shutting down.")
+        request = self._clean(request)
         model = self._models(request.model)
         record, created = await self._open(request)
         runtime = self._runtime(record.id)
-        if runtime.working and request.steer and runtime.timeline is not None:
-            return await self._steer(runtime, request)
-        job = Job(request, sink, model, created=created)
-        position = len(runtime.queue) + (runtime.current is not None)
+        if request.steer and runtime.working and runtime.timeline is not None:
+            outcome = await self._steer(runtime, request)
+            if outcome is not None:
+                return outcome
+        return await self._enqueue(runtime, Job(request, sink, model, created=created))
+
+    async def _enqueue(self, runtime: Runtime, job: Job) -> SendOutcome:
+        if self._group is None:
+            raise Conflict("The server is shutting down.")
         if len(runtime.queue) >= MAX_QUEUED:
             raise Conflict(f"{MAX_QUEUED} messages wait already.", hint="Wait for the answers, or cancel.")
         runtime.queue.append(job)
         if runtime.working:
             job.waited = True
-            await self._acknowledge(runtime, f"Queued: {request.text}")
-            return SendOutcome(record.id, job.turn_id, queued=True, position=max(position, 1))
+            position = len(runtime.queue)
+            await self._acknowledge(runtime, f"Queued: {job.request.text}")
+            return SendOutcome(runtime.session_id, job.turn_id, queued=True, position=position)
         runtime.working = True
         self._group.start_soon(self._work, runtime)
         return await self._finished(runtime, job)
@@ -241,6 +252,19 @@ class SessionManager:
         record = await self._record(session_id)
         return to_markdown(record, await self._sessions.messages(session_id))
 
+    async def _hide_secrets(self, given: HookInput) -> HookOutput:
+        """What tools found goes to a model, so a secret in it is replaced as well."""
+        output = str(given.payload.get("tool_output", ""))
+        clean = self.redactor.text(output)
+        return HookOutput(updated_output=clean) if clean != output else HookOutput()
+
+    def _clean(self, request: SendRequest) -> SendRequest:
+        """Without secrets: not even the model gets one that the user pasted."""
+        context = request.context
+        if context is not None:
+            context = dataclasses.replace(context, selection=self.redactor.text(context.selection))
+        return dataclasses.replace(request, text=self.redactor.text(request.text), context=context)
+
     def _shown(self, record: SessionRecord) -> dict[str, Any]:
         body: dict[str, Any] = plain(record)
         return {**body, "running": self.is_running(record.id)}
@@ -253,8 +277,7 @@ class SessionManager:
 
     async def _open(self, request: SendRequest) -> tuple[SessionRecord, bool]:
         if request.session_id is None:
-            title = self.redactor.text(title_of(request.text))
-            return await self._sessions.create(title, workspace=self._settings.workspace), True
+            return await self._sessions.create(title_of(request.text), workspace=self._settings.workspace), True
         return await self._record(request.session_id), False
 
     def _runtime(self, session_id: str) -> Runtime:
@@ -280,11 +303,21 @@ class SessionManager:
         assert job.outcome is not None
         return job.outcome
 
-    async def _steer(self, runtime: Runtime, request: SendRequest) -> SendOutcome:
-        runtime.steering.waiting.append(request)
-        await self._acknowledge(runtime, f"Sent to the running turn: {request.text}")
+    async def _steer(self, runtime: Runtime, request: SendRequest) -> SendOutcome | None:
+        """Waits until the running turn has read it; None where it ended before, and the message needs a turn of its own."""
+        steer = Steer(request)
+        runtime.steering.waiting.append(steer)
         turn_id = runtime.current.turn_id if runtime.current is not None else ""
-        return SendOutcome(runtime.session_id, turn_id, queued=True, steered=True)
+        await self._acknowledge(runtime, f"Sent to the running turn: {request.text}")
+        try:
+            await steer.settled.wait()
+        finally:
+            if steer in runtime.steering.waiting:
+                runtime.steering.waiting.remove(steer)
+        if steer.end == "late":
+            return None
+        stop: StopReason = "cancelled" if steer.end == "cancelled" else "end_turn"
+        return SendOutcome(runtime.session_id, turn_id, stop_reason=stop, queued=steer.end == "read", steered=True)
 
     async def _acknowledge(self, runtime: Runtime, text: str) -> None:
         """Shows in the running turn what was said to it, and keeps it there whatever happens to this process."""
@@ -295,10 +328,11 @@ class SessionManager:
 
     def _stop(self, runtime: Runtime) -> None:
         """Cancels the running turn and those that wait behind it; also what was said to the running turn waits no more."""
-        for request in runtime.steering.waiting:
-            if runtime.timeline is not None:
-                runtime.timeline.emitter("main")(Noticed("warning", f"Cancelled before it was read: {request.text}"))
-        runtime.steering.waiting.clear()
+        for steer in runtime.steering.settle("cancelled"):
+            if runtime.timeline is not None and not runtime.timeline.done:
+                runtime.timeline.emitter("main")(
+                    Noticed("warning", f"Cancelled before it was read: {steer.request.text}")
+                )
         for job in (runtime.current, *runtime.queue):
             if job is not None:
                 job.scope.cancel()
@@ -349,7 +383,7 @@ class SessionManager:
             raise
         finally:
             runtime.current = None
-            self._follow_up(runtime, job)
+            runtime.steering.settle("late")
 
     def _abandon(self, runtime: Runtime, *jobs: Job) -> None:
         """Tells senders that the server ends."""
@@ -358,12 +392,6 @@ class SessionManager:
                 job.failure = Conflict("The server is shutting down.")
             job.finished.set()
         runtime.queue.clear()
-
-    def _follow_up(self, runtime: Runtime, job: Job) -> None:
-        """What was said to a turn that ended before it listened becomes the next turn."""
-        while runtime.steering.waiting:
-            request = runtime.steering.waiting.pop()
-            runtime.queue.appendleft(Job(request, job.sink, job.model))
 
     async def _release(self, session_id: str) -> None:
         with anyio.CancelScope(shield=True):

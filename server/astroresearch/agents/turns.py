@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import anyio.abc
@@ -65,11 +65,25 @@ class Job:
     failure: AstroResearchError | None = None
 
 
+@dataclass
+class Steer:
+    """A message for the running turn; `settled` once it was read, came too late, or was cancelled."""
+
+    request: SendRequest
+    settled: anyio.Event = field(default_factory=anyio.Event)
+    end: Literal["read", "late", "cancelled"] = "late"
+
+    def settle(self, end: Literal["read", "late", "cancelled"]) -> None:
+        """Says how it ended."""
+        self.end = end
+        self.settled.set()
+
+
 class Steering:
     """Fits `engine.turn.Inbox`: what the user says to the running turn."""
 
     def __init__(self) -> None:
-        self.waiting: deque[SendRequest] = deque()
+        self.waiting: list[Steer] = []
         self._turn_id = ""
 
     def begin(self, turn_id: str) -> None:
@@ -78,9 +92,14 @@ class Steering:
 
     def take(self) -> Sequence[Message]:
         """Everything since the last call."""
-        taken = list(self.waiting)
-        self.waiting.clear()
-        return [_user(request, self._turn_id, steer=True) for request in taken]
+        return [_user(steer.request, self._turn_id, steer=True) for steer in self.settle("read")]
+
+    def settle(self, end: Literal["read", "late", "cancelled"]) -> list[Steer]:
+        """Ends the wait of all of them, and gives them."""
+        settled, self.waiting = self.waiting, []
+        for steer in settled:
+            steer.settle(end)
+        return settled
 
 
 @dataclass
@@ -256,14 +275,11 @@ class TurnRunner:
 
     async def _store_question(self, job: Job, record: SessionRecord, turn: LiveTurn, added: str) -> None:
         """The message is on disk before the model hears of it; the system prompt of a new session before it."""
-        clean = self._parts.redactor.text
         if not record.turn_count and not await self._sessions.messages(record.id):
             skills: tuple[SkillInfo, ...] = self._skills()
-            prompt = Message("system", clean(system_prompt(skills)), turn_id=turn.turn_id)
+            prompt = Message("system", system_prompt(skills), turn_id=turn.turn_id)
             await self._sessions.append(record.id, prompt, durable=False)
-        message = _user(job.request, turn.turn_id, added=added)
-        meta = {**message.meta, "text": clean(job.request.text)}
-        message = dataclasses.replace(message, content=clean(message.content), meta=meta)
+        message = _user(job.request, turn.turn_id, added=self._parts.redactor.text(added))
         await self._sessions.append(record.id, message, durable=True)
 
     async def _mend(self, session_id: str) -> None:

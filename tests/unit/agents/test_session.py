@@ -207,18 +207,53 @@ async def test_cancel_gives_queued_messages_back(desk: DeskMaker) -> None:
 
 async def test_steering_reaches_the_running_turn(desk: DeskMaker) -> None:
     async with desk([{"calls": [call("waiter")]}, "Done."]) as d:
+        steered: list[SendOutcome] = []
         async with anyio.create_task_group() as group:
+
+            async def steer(session_id: str) -> None:
+                steered.append(await d.send("Only Perseus, please", session_id, steer=True))
+
             group.start_soon(d.send, "One?")
             await d.waiter.until(1)
             (record,) = await d.store.sessions.list()
-            outcome = await d.send("Only Perseus, please", record.id, steer=True)
-            assert outcome.steered
+            group.start_soon(steer, record.id)
+            await d.events.until("notice")
+            assert steered == []
             d.waiter.release.set()
+        assert steered[0].steered
         said = [message for message in d.model.requests[-1].messages if message.role == "user"]
         assert said[-1].content.startswith("Only Perseus, please")
         assert len({event["turnId"] for event in d.events}) == 1
         check_timeline(d.events)
         check_history(await d.store.sessions.messages(record.id))
+
+
+@pytest.mark.parametrize("end", ["fails", "cancelled"])
+async def test_steering_is_never_lost(desk: DeskMaker, end: str) -> None:
+    pause = 300 if end == "fails" else 60_000
+    broken = {"text": "Well, then", "chunk_ms": pause, "error": "unavailable", "problem": "The model is down."}
+    async with desk([broken, "Late but read."]) as d:
+        own = Recorder()
+        outcomes: list[SendOutcome] = []
+        async with anyio.create_task_group() as group:
+
+            async def steer(session_id: str) -> None:
+                outcomes.append(await d.manager.send(SendRequest("And Virgo?", session_id, steer=True), own.append))
+
+            group.start_soon(d.send, "One?")
+            await d.events.until("message.delta")
+            (record,) = await d.store.sessions.list()
+            group.start_soon(steer, record.id)
+            if end == "cancelled":
+                await d.events.until("notice")
+                await d.manager.cancel(record.id)
+        if end == "fails":
+            assert (outcomes[0].answer, outcomes[0].steered) == ("Late but read.", False)
+            assert own[0]["question"] == "And Virgo?"
+        else:
+            assert outcomes[0].stop_reason == "cancelled"
+            assert "Cancelled before it was read: And Virgo?" in [event["text"] for event in d.of("notice")]
+        check_timeline([*d.events, *own])
 
 
 async def test_steering_without_a_running_turn_starts_one(desk: DeskMaker) -> None:
@@ -462,6 +497,53 @@ async def test_a_secret_is_nowhere(desk: DeskMaker, tmp_path: Path) -> None:
         said = "".join(event["text"] for event in d.of("message.delta"))
         assert strip(said) == "The key is [secret], remember."
     assert key.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+async def test_a_secret_in_a_file_does_not_reach_the_model(desk: DeskMaker) -> None:
+    key = "sk-canary-1234567890"
+    script = [{"calls": [call("read_file", path="main.tex")]}, "Ok."]
+    async with desk(script, settings=AgentSettings(secrets=(key,))) as d:
+        (d.workspace.folder / "main.tex").write_text(f"% {key}\nText\n")
+        await d.send("Read it")
+        assert "Text" in d.model.requests[-1].messages[-1].content
+        assert key not in str(d.model.requests)
+
+
+async def test_a_question_that_nobody_answers_in_time(desk: DeskMaker) -> None:
+    script = [{"calls": [call("ask_user", question="Which?")]}, "I decide."]
+    async with desk(script, settings=AgentSettings(question_timeout_s=0.01)) as d:
+        outcome = await d.send("Help")
+        assert outcome.answer == "I decide."
+        assert d.of("question")[1]["resolved"] == "cancelled"
+        assert "best judgement" in d.model.requests[-1].messages[-1].content
+
+
+async def test_an_empty_answer_is_none(desk: DeskMaker) -> None:
+    async with desk([{"calls": [call("ask_user", question="Which?")]}, "Ok."]) as d:
+        async with anyio.create_task_group() as group:
+            group.start_soon(d.send, "Help")
+            question = await d.events.until("question")
+            assert not d.manager.answer(question["id"])
+            assert not d.manager.answer("unknown", text="x")
+            assert d.manager.answer(question["id"], text="That one")
+        assert d.of("question")[1]["resolved"] == "That one"
+
+
+async def test_what_is_allowed_for_the_session_is_listed_and_can_be_taken_back(desk: DeskMaker) -> None:
+    front_end = FakeFrontEnd(choices=["session", "deny"], answers_in_timeline=False)
+    again = [{"calls": [call("file_edit", path="main.tex", old_string="new", new_string="newer")]}, "Done."]
+    more = [{"calls": [call("file_edit", path="main.tex", old_string="newer", new_string="newest")]}, "Done."]
+    async with desk([*EDIT, *again, *more], front_end=front_end) as d:
+        outcome = await d.send("Change it")
+        (grant,) = d.manager.grants(outcome.session_id)
+        assert grant.rule == "file_edit(main.tex)"
+        d.manager.configure(AgentSettings())
+        await d.send("Again", outcome.session_id)
+        assert len(front_end.requests) == 1
+        assert d.manager.revoke(outcome.session_id, grant.rule)
+        await d.send("And again", outcome.session_id)
+        assert len(front_end.requests) == 2
+        assert "newer." in (d.workspace.folder / "main.tex").read_text()
 
 
 async def test_a_model_that_fails_ends_the_turn_and_the_next_works(desk: DeskMaker) -> None:
