@@ -97,7 +97,7 @@ class PassageStore:
             return []
 
         def run(connection: apsw.Connection) -> list[tuple[int, float, str]]:
-            where, values = _narrowed(connection, "rowid", paper_ids)
+            where, values = _narrowed(connection, "+rowid", paper_ids)  # `+`: not one look-up per id
             sql = (
                 "select rowid, rank, snippet(passages_fts, 0, '', '', '…', 24) from passages_fts"
                 f" where passages_fts match ?{where} order by rank limit ?"
