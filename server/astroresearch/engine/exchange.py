@@ -35,9 +35,13 @@ class Exchange:
         "The text of the last reply that had one."
 
     async def keep(self, message: Message) -> None:
-        """Stores a message and takes it into the history, mended as the history of the next turn will have it."""
+        """Stores a message and takes it into the history, mended as the history of the next turn will have it.
+
+        A cancel waits for it: what was shown is never lost.
+        """
         message = replace(message, turn_id=message.turn_id or self._start.turn_id)
-        await self._log.append(message)
+        with anyio.CancelScope(shield=True):
+            await self._log.append(message)
         self.taint.see(message, self._start.turn_id)
         self._messages += normalise([message])[:1]
 
@@ -64,8 +68,7 @@ class Exchange:
         try:
             reply = await self._stream(request, shown, thoughts)
         except (ModelError, anyio.get_cancelled_exc_class()):
-            with anyio.CancelScope(shield=True):
-                await self._keep_partial(request, "".join(shown), "".join(thoughts))
+            await self._keep_partial(request, "".join(shown), "".join(thoughts))
             raise
         self._budget.add(usage_of(reply, request.messages))
         self._report_usage()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anyio
-
 from astroresearch.engine import untrusted
 from astroresearch.engine.budget import Budget
 from astroresearch.engine.duplicates import Duplicates
@@ -141,10 +139,9 @@ class _Turn:
     async def _steer(self) -> bool:
         """Takes what arrived meanwhile into the history; True if something did."""
         arrived = self._inbox.take() if self._inbox is not None else ()
-        with anyio.CancelScope(shield=True):  # it is out of the inbox: it must not get lost
-            for message in arrived:
-                await self._exchange.keep(message)
-                self._duplicates.heard()
+        for message in arrived:  # `keep` is shielded, so that nothing that is out of the inbox gets lost
+            await self._exchange.keep(message)
+            self._duplicates.heard()
         return bool(arrived)
 
     def _broken(self, reply: ModelReply) -> StopReason:
