@@ -141,7 +141,7 @@ async def test_an_html_page_is_an_error_that_says_so(server: Any, workspace: Pat
 
 
 async def test_an_overflow_ends_with_the_sizes(server: Any, workspace: Path) -> None:
-    answer, stream, provider = await _turn(server, workspace, [overflow()])
+    answer, stream, _ = await _turn(server, workspace, [overflow()])
     assert answer["stopReason"] == "error"
     assert any(e["type"] == "error" for e in stream.events)
 
