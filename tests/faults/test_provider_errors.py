@@ -67,8 +67,11 @@ async def _outcome(model: OpenAIChat) -> tuple[ModelError | None, Any]:
         return failed, None
 
 
-def http_date(seconds: float) -> str:
-    return email.utils.formatdate(time.time() + seconds, usegmt=True)
+def dated(value: str) -> str:
+    """`in N` as the HTTP date of N seconds from now, as late as the request; else the value."""
+    if not value.startswith("in "):
+        return value
+    return email.utils.formatdate(time.time() + float(value.removeprefix("in ")), usegmt=True)
 
 
 @pytest.mark.parametrize(
@@ -77,14 +80,14 @@ def http_date(seconds: float) -> str:
         ({"Retry_After": "7"}, 7, 7),
         ({"Retry_After": "0.5"}, 0.5, 0.5),
         ({"Retry_After_Ms": "250", "Retry_After": "9"}, 0.25, 0.25),
-        ({"Retry_After": http_date(30)}, 25, 31),
+        ({"Retry_After": "in 50"}, 0, 50),
         ({}, 4, 4),
         ({"Retry_After": "soon"}, 4, 4),
     ],
 )
 async def test_a_rate_limit_is_waited_for_and_shown(headers, low, high):
     waits: list[float] = []
-    async with FakeProvider([rate_limited(**headers), text("ok")]) as provider:
+    async with FakeProvider([rate_limited(**{k: dated(v) for k, v in headers.items()}), text("ok")]) as provider:
         answer = await ask(client(provider, waits=waits))
     assert answer.shown == "ok"
     assert len(waits) == 1
@@ -93,11 +96,11 @@ async def test_a_rate_limit_is_waited_for_and_shown(headers, low, high):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"), [("86400", "24 h"), (http_date(86400), "24 h"), ("61", "61 s"), ("600", "10 min")]
+    ("asked", "said"), [("86400", "24 h"), ("in 86400", "24 h"), ("61", "61 s"), ("600", "10 min")]
 )
 async def test_a_long_wait_stops_and_says_when(asked, said):
     waits: list[float] = []
-    failed, provider = await failure(rate_limited(Retry_After=asked), waits=waits)
+    failed, provider = await failure(rate_limited(Retry_After=dated(asked)), waits=waits)
     assert (failed.kind, waits, len(provider.requests)) == ("rate_limited", [], 1)
     assert said in failed.hint
     assert failed.retry_after_s is not None
@@ -110,6 +113,11 @@ async def test_an_empty_purse_is_not_waited_for():
     )
     assert len(provider.requests) == 1
     assert "quota" in failed.message
+
+
+def test_a_date_is_counted_from_now():
+    assert retry_after({"Retry-After": "Thu, 01 Jan 1970 00:01:40 GMT"}, now=70) == 30
+    assert retry_after({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, now=200) == 0
 
 
 @pytest.mark.parametrize(
