@@ -67,7 +67,8 @@ class QuestionDesk:
     async def ask(self, text: str, choices: Sequence[str], context: ToolContext[Any]) -> str | None:
         """The user's answer, or None when none came in time or the turn is being cancelled."""
         turn = self._running.find(context.session_id)
-        if turn is None or self.front_end.silent:
+        # A call that a cancel does not end may begin just after the questions were withdrawn.
+        if turn is None or self.front_end.silent or turn.scope.cancel_called:
             return None
         question_id = secrets.token_hex(6)
         shown = QuestionAsked(question_id, text, tuple(choices))
@@ -90,7 +91,7 @@ class QuestionDesk:
     async def permission(self, request: PermissionRequest, root_id: str) -> PermissionAnswer | None:
         """The user's answer to whether a call may run; None is a deny. The gate shows the question in the timeline."""
         turn = self._running.find(root_id)
-        if turn is None or self.front_end.silent:
+        if turn is None or self.front_end.silent or turn.scope.cancel_called:
             return None
         words = _CHOICES if request.offer_always else _CHOICES - {"session", "workspace"}
 

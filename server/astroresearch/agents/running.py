@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import anyio
+
 from astroresearch.agents.timeline import Timeline
 from astroresearch.engine.model import Model
 from astroresearch.engine.turn import Emit
@@ -24,6 +26,8 @@ class LiveTurn:
     timeline: Timeline
     emit: Emit
     model: Model
+    scope: anyio.CancelScope
+    "Of the user's turn: once it is cancelled nothing is asked any more."
     mode: Literal["agent", "plan", "coordinator"] = "agent"
     thinking: bool = False
     extra: Mapping[str, object] = field(default_factory=dict)

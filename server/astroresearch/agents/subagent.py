@@ -88,6 +88,7 @@ class SubagentSpawner:
             timeline=parent.timeline,
             emit=parent.timeline.emitter(agent),
             model=parent.model,
+            scope=parent.scope,
             mode=parent.mode,
             thinking=parent.thinking,
             extra=parent.extra,

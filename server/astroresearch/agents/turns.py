@@ -197,6 +197,7 @@ class TurnRunner:
             timeline=timeline,
             emit=timeline.emitter("main"),
             model=job.model,
+            scope=job.scope,
             mode=job.request.mode,
             thinking=job.request.thinking,
             extra=_extra(job.request),

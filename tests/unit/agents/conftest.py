@@ -166,59 +166,62 @@ DeskMaker = Callable[..., AbstractAsyncContextManager[Desk]]
 @pytest.fixture
 def desk(tmp_path: Path) -> DeskMaker:
     """`async with desk(script, …) as d:`; may be used several times on one library."""
-    folder = tmp_path / "paper"
-    folder.mkdir()
-    (folder / "main.tex").write_text("\\section{Intro}\nCooling flows are old.\n")
+    return lambda *args, **others: make_desk(tmp_path, *args, **others)
 
-    @asynccontextmanager
-    async def make(
-        script: Any = (),
-        *,
-        front_end: FakeFrontEnd | None = None,
-        settings: AgentSettings | None = None,
-        hooks: Sequence[Hook] = (),
-        library: FakeLibrary | None = None,
-        registry: Registry | None = None,
-        skills: Sequence[Path] = (),
-        other_model: Model | None = None,
-    ) -> AsyncIterator[Desk]:
-        store = await Store.open(tmp_path / "library.db")
-        model = Scripted(script, record=True)
-        waiter, writer = Waiter(), Writer()
-        tools = registry or standard()
-        tools.add(waiter)
-        tools.add(writer)
-        front = front_end or FakeFrontEnd()
-        shelf = library or FakeLibrary()
-        workspace = FolderWorkspace(folder)
-        known = SkillLibrary(skills)
-        manager = SessionManager(
-            sessions=store.sessions,
-            models=lambda name: other_model or model,
-            registry=tools,
-            hooks=Hooks(hooks),
-            results=FileResults(tmp_path / "tool-results"),
-            front_end=front,
+
+@asynccontextmanager
+async def make_desk(
+    home: Path,
+    script: Any = (),
+    *,
+    front_end: FakeFrontEnd | None = None,
+    settings: AgentSettings | None = None,
+    hooks: Sequence[Hook] = (),
+    library: FakeLibrary | None = None,
+    registry: Registry | None = None,
+    skills: Sequence[Path] = (),
+    other_model: Model | None = None,
+) -> AsyncIterator[Desk]:
+    """A manager in a folder of its own."""
+    folder = home / "paper"
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "main.tex").write_text("\\section{Intro}\nCooling flows are old.\n")
+    store = await Store.open(home / "library.db")
+    model = Scripted(script, record=True)
+    waiter, writer = Waiter(), Writer()
+    tools = registry or standard()
+    tools.add(waiter)
+    tools.add(writer)
+    front = front_end or FakeFrontEnd()
+    shelf = library or FakeLibrary()
+    workspace = FolderWorkspace(folder)
+    known = SkillLibrary(skills)
+    manager = SessionManager(
+        sessions=store.sessions,
+        models=lambda name: other_model or model,
+        registry=tools,
+        hooks=Hooks(hooks),
+        results=FileResults(home / "tool-results"),
+        front_end=front,
+        skills=known,
+        settings=settings,
+    )
+    manager.use(
+        services(
+            workspace,
+            shelf,
+            questions=manager.questions,
+            todos=manager.todos,
             skills=known,
-            settings=settings,
+            spawner=manager.spawner,
         )
-        manager.use(
-            services(
-                workspace,
-                shelf,
-                questions=manager.questions,
-                todos=manager.todos,
-                skills=known,
-                spawner=manager.spawner,
-            )
-        )
-        try:
-            async with manager:
-                yield Desk(manager, store, model, front, workspace, shelf, waiter, writer)
-        finally:
-            await store.aclose()
-
-    return make
+    )
+    try:
+        async with manager:
+            yield Desk(manager, store, model, front, workspace, shelf, waiter, writer)
+    finally:
+        await store.aclose()
 
 
 def check_timeline(events: Sequence[Wire]) -> None:
