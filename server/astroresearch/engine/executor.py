@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from astroresearch import crash
 from astroresearch.engine import arguments, untrusted
@@ -190,6 +191,7 @@ class Executor:
             return _End("denied", verdict.text)
         async with self._slots:
             await self._around.log.tool_started(one.call, parsed.raw, tool.effect)
+            await anyio.lowlevel.checkpoint_if_cancelled()  # a shielded call must not begin after the cancel
             one.began = True
             one.end = await self._guarded(self._execute(one, tool, parsed, context))
         assert one.end is not None
