@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
 
 Word = tuple[float, float, float, float, str, int, int, int]
@@ -23,8 +23,8 @@ _COMPOUND = re.compile(r"[a-z]{2,}-[a-z]{2,}")
 _DIGITS = re.compile(r"\d+")
 _NAMED = (
     r"abstract|introduction|conclusions?|discussions?|results?|methods?|methodology|references|bibliography|"
-    r"acknowledge?ments?|summary(?: and conclusions?)?|observations?(?: and data reduction)?|data(?: availability)?|software|"
-    r"discussion and conclusions?|appendix(?: [a-z0-9])?|background|model|theory|analysis"
+    r"acknowledge?ments?|summary(?: and conclusions?)?|observations?(?: and data reduction)?|data availability|software|"
+    r"discussion and conclusions?|appendix(?: [a-z0-9])?"
 )
 HEADING = re.compile(
     rf"(?:(?:1?\d(?:\.\d{{1,2}}){{0,3}}\.?|[IVX]{{1,5}}\.|[A-Z]\d?\.)\s+(?=[A-Z][A-Za-z]*[a-zA-Z]{{2}})[^.,;:=]{{3,70}}"
@@ -168,7 +168,7 @@ def _counting(found: list[tuple[float, int, _Line]]) -> list[_Line]:
     if len(found) < 10:
         return []
     found.sort(key=lambda f: f[0])
-    steps = Counter(b[1] - a[1] for a, b in zip(found, found[1:], strict=False))
+    steps = Counter(b[1] - a[1] for a, b in pairwise(found))
     step, times = steps.most_common(1)[0]
     return [line for _, _, line in found] if step in (1, 5) and times >= 0.8 * (len(found) - 1) else []
 

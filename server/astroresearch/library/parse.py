@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 from array import array
 from collections import Counter
@@ -147,7 +148,7 @@ class PdfParser:
 
     async def _exchange(self, path: Path, progress: Progress | None) -> tuple[list[PageRecord], dict[str, Any]]:
         child = await self._ready()
-        request = {"path": str(path.absolute()), "max_pages": self.limits.max_pages, "cpu_s": self.limits.cpu_s}
+        request = {"path": os.path.abspath(path), "max_pages": self.limits.max_pages, "cpu_s": self.limits.cpu_s}
         await child.send(json.dumps(request).encode())
         pages: list[PageRecord] = []
         while True:

@@ -12,8 +12,9 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from astroresearch.domain.passage import PageRect, PageRecord, Rect
+from astroresearch.domain.passage import PageRecord, PageRect, Rect
 from astroresearch.library.parse import unpack_words
 
 _LOOKS = {
@@ -195,7 +196,7 @@ class PaperText:
             assert number is not None
             if (found := find(quote, self._fold((number,)))) is not None:
                 return number, self._rects((number,), found)
-        for pair in zip(self._numbers, self._numbers[1:], strict=False):
+        for pair in pairwise(self._numbers):
             if (found := find(quote, self._fold(pair))) is not None:
                 return pair[0], self._rects(pair, found)
         return None

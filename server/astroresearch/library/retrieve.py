@@ -19,7 +19,7 @@ DEPTH = 50
 "Passages that each of the two searches contributes."
 COMMON = 3_000
 "A word in more passages than this is left out while rarer ones are left: it costs much and tells little."
-NO_VECTORS = "Search by meaning did not take part: {why} Full text alone answered."
+TEXT_ALONE = "{why} Full text alone answered."
 
 
 class Retriever:
@@ -64,7 +64,7 @@ class Retriever:
         found = await self._passages.get(sorted(scores, key=lambda n: (-scores[n], n)))
         ranks_of = (set(snippets), {n for n, _ in nearest})
         hits = [_hit(p, scores[p.id], *ranks_of, snippets.get(p.id, "")) for p in found]
-        notice = NO_VECTORS.format(why=why[0]) if why and why[0] else ""
+        notice = TEXT_ALONE.format(why=why[0]) if why and why[0] else ""
         chosen = _diverse(hits, limit, limit if len(paper_ids) == 1 else per_paper)
         return Retrieval(tuple(chosen), "hybrid" if nearest else "text", notice)
 
@@ -78,7 +78,7 @@ class Retriever:
                 return ""
         except AstroResearchError as error:
             return error.message
-        return "it was not ready in time."
+        return "Search by meaning was not ready in time."
 
     async def _by_text(self, query: str, paper_ids: Sequence[str]) -> list[tuple[int, float, str]]:
         wanted = terms(query)

@@ -9,6 +9,7 @@ import importlib.util
 import re
 import struct
 import unicodedata
+from itertools import pairwise
 from pathlib import Path
 
 CLS, SEP, UNKNOWN = 101, 102, 100
@@ -39,7 +40,7 @@ def read_vocabulary(data: bytes) -> dict[str, int]:
     offsets = struct.unpack_from(f"<{count + 1}I", data, _FIRST_WORD + 4)
     base = _FIRST_WORD + 4 + 4 * (count + 1)
     out: dict[str, int] = {}
-    for number, (start, end) in enumerate(zip(offsets, offsets[1:], strict=False)):
+    for number, (start, end) in enumerate(pairwise(offsets)):
         piece = data[base + start : base + end].decode("utf-8")
         out[piece[1:] if piece.startswith(" ") else f"##{piece}"] = number
     if out.get("[cls]") != CLS or out.get("[sep]") != SEP or out.get("[unk]") != UNKNOWN:
