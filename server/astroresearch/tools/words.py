@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from astroresearch.domain.paper import Identifiers, Paper
 from astroresearch.domain.passage import Citation
 
@@ -14,6 +16,12 @@ PAGE_BUDGET = 12_000
 def clip(text: str, limit: int) -> str:
     """The text, or its head with an ellipsis."""
     return text if len(text) <= limit else text[: max(limit - 1, 0)].rstrip() + "…"
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines as an editor counts them: LF, CRLF and CR end one, a form feed does not."""
+    lines = re.split(r"\r\n|\n|\r", text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def names_of(ids: Identifiers) -> str:

@@ -205,6 +205,30 @@ async def test_edit_of_a_file_that_changed_is_refused(
         await edit(ctx, "Cooling", "Heating")
 
 
+async def test_edit_keeps_the_line_ends(ctx: ToolContext[ToolServices], workspace: FolderWorkspace) -> None:
+    path = workspace.folder / "main.tex"
+    path.write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    workspace.buffers[path] = "one\r\ntwo\r\nthree\r\n"
+    await read(ctx)
+    await edit(ctx, "one\ntwo", "1\n1.5\n2")
+    assert workspace.buffers[path] == "1\r\n1.5\r\n2\r\nthree\r\n"
+
+
+async def test_lines_are_counted_as_editors_do(ctx: ToolContext[ToolServices], workspace: FolderWorkspace) -> None:
+    (workspace.folder / "odd.tex").write_text("a\x0cb\u2028c\nlast\n")
+    assert "lines 1-2 of 2" in await read(ctx, "odd.tex")
+    assert "odd.tex:2: last" in await grep(ctx, "last", path="odd.tex")
+
+
+async def test_names_of_an_untrusted_folder_are_a_strangers(
+    ctx: ToolContext[ToolServices], workspace: FolderWorkspace
+) -> None:
+    args = GlobFilesArguments(pattern="*")
+    assert (await GlobFiles().execute(args, ctx)).tainted is False
+    workspace.trusted = False
+    assert (await GlobFiles().execute(args, ctx)).tainted is True
+
+
 async def test_replace_all(ctx: ToolContext[ToolServices], workspace: FolderWorkspace) -> None:
     await read(ctx)
     assert "2 places" in await edit(ctx, "document}", "document }", replace_all=True)

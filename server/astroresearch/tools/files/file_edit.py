@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -23,6 +25,15 @@ class FileEditArguments(Arguments):
     )
     new_string: str = Field(description="The text that takes its place.")
     replace_all: bool = Field(False, description="Replace every occurrence; otherwise old_string must be unique.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    file: FileContent
+    text: str
+    "After the edit."
+    count: int
+    "Places that change."
 
 
 class FileEdit(Tool[FileEditArguments, ToolServices]):
@@ -53,27 +64,27 @@ class FileEdit(Tool[FileEditArguments, ToolServices]):
 
     async def describe(self, args: FileEditArguments, context: ToolContext[ToolServices]) -> str:
         """The diff."""
-        file, text = await _edited(args, context)
-        return unified(file, text)
+        edit = await _edited(args, context)
+        return unified(edit.file, edit.text)
 
     async def execute(self, args: FileEditArguments, context: ToolContext[ToolServices]) -> ToolOutput:
         """Checks that the file is as it was read, and writes."""
-        file, text = await _edited(args, context)
+        edit = await _edited(args, context)
+        file = edit.file
         workspace = context.services.workspace
         label = f"AstroResearch: {clip(args.new_string.strip() or 'remove text', 60)}"
-        written = await workspace.replace(file.path, old=file, new_text=text, label=label)
+        written = await workspace.replace(file.path, old=file, new_text=edit.text, label=label)
         # Its lines have moved, so nothing counts as read but the fact that the agent knows this version.
         context.reads[str(file.path)] = ReadState(written.version)
-        diff = unified(file, text)
-        count = file.text.count(args.old_string) if args.replace_all else 1
+        diff = unified(file, edit.text)
         return ToolOutput(
-            f"Edited {file.path.name} ({count} {'place' if count == 1 else 'places'}).\n{clip(diff, 1_500)}",
+            f"Edited {file.path.name} ({edit.count} {'place' if edit.count == 1 else 'places'}).\n{clip(diff, 1_500)}",
             metadata={"path": str(file.path), "diff": diff},
         )
 
 
-async def _edited(args: FileEditArguments, context: ToolContext[ToolServices]) -> tuple[FileContent, str]:
-    """The file now, and its text after the edit."""
+async def _edited(args: FileEditArguments, context: ToolContext[ToolServices]) -> _Edit:
+    """The edit, checked but not done."""
     workspace = context.services.workspace
     path = workspace.resolve(args.path, write=True)
     file = await workspace.read(path)
@@ -82,9 +93,10 @@ async def _edited(args: FileEditArguments, context: ToolContext[ToolServices]) -
         raise Conflict(f"{path.name} has not been read in this session.", hint="Read it with read_file first.")
     if state.version != file.version:
         raise Conflict(f"{path.name} has changed since it was read.", hint="Read it again, then edit.")
-    if args.old_string == args.new_string:
+    old, new = _with_line_ends(args.old_string, args.new_string, file.text)
+    if old == new:
         raise InvalidInput("old_string and new_string are the same.", field="new_string")
-    count = file.text.count(args.old_string)
+    count = file.text.count(old)
     if count == 0:
         raise NotFound(f"old_string does not stand in {path.name}.{_nearest(args.old_string, file.text)}")
     if count > 1 and not args.replace_all:
@@ -93,13 +105,19 @@ async def _edited(args: FileEditArguments, context: ToolContext[ToolServices]) -
             field="old_string",
             hint="Give more of the surrounding text, or set replace_all.",
         )
-    return file, file.text.replace(args.old_string, args.new_string)
+    return _Edit(file, file.text.replace(old, new), count)
+
+
+def _with_line_ends(old: str, new: str, text: str) -> tuple[str, str]:
+    """Both with the file's line ends: read_file shows none, so a model writes LF."""
+    if text.count("\r\n") * 2 <= text.count("\n"):
+        return old, new
+    converted = re.sub(r"\r?\n", "\r\n", old)
+    return (converted if converted in text else old), re.sub(r"\r?\n", "\r\n", new)
 
 
 def _nearest(wanted: str, text: str) -> str:
     first = next((line.strip() for line in wanted.splitlines() if line.strip()), "")
-    if "\n" in wanted and wanted.replace("\n", "\r\n") in text:
-        return " The file has CRLF line ends."
     lines = {line.strip(): number for number, line in enumerate(text.splitlines()[:5_000], 1)}
     near = difflib.get_close_matches(first[:500], list(lines)[:2_000], n=1, cutoff=0.75) if first else []
     return f" Line {lines[near[0]]} is similar: {clip(near[0], 200)}" if near else ""

@@ -11,9 +11,9 @@ from pydantic import Field
 from wcmatch import glob
 
 from astroresearch.engine.tool import Arguments, Kind, Tool, ToolContext, ToolOutput
-from astroresearch.errors import InvalidInput
-from astroresearch.tools.paths import path_names
-from astroresearch.tools.ports import ToolServices
+from astroresearch.errors import AstroResearchError, InvalidInput
+from astroresearch.tools.paths import is_own, path_names
+from astroresearch.tools.ports import ToolServices, Workspace
 from astroresearch.tools.words import BUDGET
 
 _FLAGS = glob.GLOBSTAR | glob.BRACE | glob.IGNORECASE
@@ -73,7 +73,23 @@ class GlobFiles(Tool[GlobFilesArguments, ToolServices]):
             lines.append(str(path))
         if len(lines) < len(found):
             lines.append(f"[{len(found) - len(lines)} more; narrow the pattern]")
-        return ToolOutput("\n".join(lines), metadata={"paths": [str(path) for path in found[: args.limit]]})
+        return ToolOutput(
+            "\n".join(lines),
+            metadata={"paths": [str(path) for path in found[: args.limit]]},
+            tainted=await _foreign(found, workspace),
+            taint_source="file names of a folder that is not trusted",
+        )
+
+
+async def _foreign(found: Sequence[Path], workspace: Workspace) -> bool:
+    """Whether the names come from elsewhere; the first file that can be read says so for all."""
+    for path in found[:10]:
+        try:
+            file = await workspace.read(path)
+        except AstroResearchError:
+            continue
+        return not file.trusted or not is_own(path, workspace)
+    return False
 
 
 def matching(files: Sequence[Path], base: Path, pattern: str) -> list[Path]:

@@ -18,7 +18,7 @@ from astroresearch.engine.tool import Arguments, Kind, Tool, ToolContext, ToolOu
 from astroresearch.errors import AstroResearchError, InvalidInput
 from astroresearch.tools.paths import is_foreign, path_names
 from astroresearch.tools.ports import ToolServices
-from astroresearch.tools.words import BUDGET, clip
+from astroresearch.tools.words import BUDGET, clip, lines_of
 
 FILE_LIMIT_S = 1.0
 "Seconds of matching in one file; a file that takes longer is named and left out."
@@ -126,7 +126,7 @@ def _search(pattern: regex.Pattern[str], path: Path, text: str, room: int, limit
         return []
     found: list[_Line] = []
     deadline = time.monotonic() + limit_s
-    for number, line in enumerate(text[:_MAX_CHARS].splitlines(), 1):
+    for number, line in enumerate(lines_of(text[:_MAX_CHARS]), 1):
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError

@@ -10,7 +10,7 @@ from astroresearch.engine.tool import Arguments, Kind, ReadState, Tool, ToolCont
 from astroresearch.errors import InvalidInput
 from astroresearch.tools.paths import is_foreign, path_names
 from astroresearch.tools.ports import FileContent, ToolServices
-from astroresearch.tools.words import PAGE_BUDGET
+from astroresearch.tools.words import PAGE_BUDGET, lines_of
 
 
 class ReadFileArguments(Arguments):
@@ -51,7 +51,7 @@ class ReadFile(Tool[ReadFileArguments, ToolServices]):
         """Reads the lines, or says that they are unchanged since they were read last."""
         path = context.services.workspace.resolve(args.path)
         file = await context.services.workspace.read(path)
-        lines = file.text.splitlines()
+        lines = lines_of(file.text)
         if args.offset > max(len(lines), 1):
             raise InvalidInput(
                 f"{path.name} has {len(lines)} lines; line {args.offset} is past its end.", field="offset"

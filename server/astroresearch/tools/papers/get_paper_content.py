@@ -9,7 +9,7 @@ from pydantic import Field
 from astroresearch.engine.tool import Arguments, Kind, Tool, ToolContext, ToolOutput
 from astroresearch.errors import InvalidInput
 from astroresearch.tools.ports import ToolServices
-from astroresearch.tools.words import PAGE_BUDGET, clip
+from astroresearch.tools.words import PAGE_BUDGET, by_line, clip
 
 
 class GetPaperContentArguments(Arguments):
@@ -45,7 +45,8 @@ class GetPaperContent(Tool[GetPaperContentArguments, ToolServices]):
 
     async def execute(self, args: GetPaperContentArguments, context: ToolContext[ToolServices]) -> ToolOutput:
         """Reads the page."""
-        pages = await context.services.files.text(args.paper)
+        paper = await context.services.catalogue.get(args.paper, online=False)
+        pages = await context.services.files.text(paper.id)
         page = next((page for page in pages if page.page == args.page), None)
         if page is None:
             raise InvalidInput(f"The paper has {len(pages)} pages; there is no page {args.page}.", field="page")
@@ -58,8 +59,9 @@ class GetPaperContent(Tool[GetPaperContentArguments, ToolServices]):
             rest = f"[{left} more characters: offset={stop}]"
         else:
             rest = f"[end of page {args.page}]" if args.page < len(pages) else "[end of the paper]"
+        head = f"{by_line(paper)}: {clip(paper.title, 120)} (paper {paper.id}), page {args.page} of {len(pages)}"
         return ToolOutput(
-            f"{clip(args.paper, 80)}, page {args.page} of {len(pages)}\n{text or '(no text on this page)'}\n{rest}",
-            metadata={"paperId": args.paper, "page": args.page, "pages": len(pages)},
-            taint_source=f"PDF of {clip(args.paper, 80)}",
+            f"{head}\n{text or '(no text on this page)'}\n{rest}",
+            metadata={"paperId": paper.id, "page": args.page, "pages": len(pages)},
+            taint_source=f"PDF of {by_line(paper)}",
         )

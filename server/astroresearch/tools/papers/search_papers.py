@@ -79,10 +79,8 @@ class SearchPapers(Tool[SearchPapersArguments, ToolServices]):
             cite_keys=tuple(str(key) for key in context.extra.get("citeKeys", ())),
             on_partial=partial,
         )
-        failed = not outcome.hits and bool(outcome.notices)
         return ToolOutput(
             listing(args.query, outcome),
-            is_error=failed,
             metadata={"hits": plain(outcome.hits), "notices": list(outcome.notices)},
             tainted=bool(outcome.hits),
             taint_source="abstracts found by a search",
