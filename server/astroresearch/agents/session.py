@@ -166,7 +166,11 @@ class SessionManager:
         if runtime.working:
             job.waited = True
             position = len(runtime.queue)
-            await self._acknowledge(runtime, f"Queued: {job.request.text}")
+            try:
+                await self._acknowledge(runtime, f"Queued: {job.request.text}")
+            except anyio.get_cancelled_exc_class():  # its sender took it back
+                job.scope.cancel()
+                raise
             return SendOutcome(runtime.session_id, job.turn_id, queued=True, position=position)
         runtime.working = True
         self._group.start_soon(self._work, runtime)
@@ -343,7 +347,7 @@ class SessionManager:
         held = False
         try:
             while runtime.queue:
-                job = runtime.queue.popleft()
+                job = runtime.current = runtime.queue.popleft()
                 try:
                     held = held or await self._acquire(runtime.session_id)
                     await self._one(runtime, job)
@@ -351,6 +355,7 @@ class SessionManager:
                     job.failure = error
                     if job.waited:
                         await self._turns.apologise(runtime.session_id, job, error)
+                runtime.current = None
                 if held and not runtime.queue:
                     held = False
                     await self._release(runtime.session_id)
@@ -358,7 +363,8 @@ class SessionManager:
                 job.finished.set()
         finally:
             runtime.working = False
-            self._abandon(runtime)
+            self._abandon(runtime, *filter(None, [runtime.current]))
+            runtime.current = None
             if held:
                 await self._release(runtime.session_id)
 
@@ -371,18 +377,13 @@ class SessionManager:
         return True
 
     async def _one(self, runtime: Runtime, job: Job) -> None:
-        runtime.current = job
         try:
             record = await self._record(runtime.session_id)
             if job.scope.cancel_called and job.waited:
                 await self._turns.refuse(runtime, job, record)
             else:
                 await self._turns.run(runtime, job, record, silent=self._front_end.silent)
-        except anyio.get_cancelled_exc_class():
-            self._abandon(runtime, job)
-            raise
         finally:
-            runtime.current = None
             runtime.steering.settle("late")
 
     def _abandon(self, runtime: Runtime, *jobs: Job) -> None:
