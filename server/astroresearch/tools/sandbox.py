@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -76,8 +77,9 @@ def is_protected(path: PurePath, root: PurePath) -> bool:
 
 
 def _folded(part: str) -> str:
-    # Windows ignores dots and spaces at the end of a name, macOS ignores case.
-    return part.rstrip(". ").casefold() if part.strip(". ") else part
+    # Windows ignores dots and spaces at the end of a name, macOS case, composition and zero-width characters.
+    seen = "".join(c for c in unicodedata.normalize("NFKC", part) if unicodedata.category(c) != "Cf")
+    return seen.rstrip(". ").casefold() if seen.strip(". ") else seen
 
 
 def _plain_name(name: str) -> str:

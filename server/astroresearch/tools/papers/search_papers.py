@@ -11,7 +11,7 @@ from astroresearch.domain.plain import plain
 from astroresearch.engine.tool import Arguments, Effect, Kind, Rule, Tool, ToolContext, ToolOutput
 from astroresearch.tools.leaks import egress_rule, is_short
 from astroresearch.tools.ports import ToolServices
-from astroresearch.tools.words import BUDGET, clip, paper_line
+from astroresearch.tools.words import PAGE_BUDGET, clip, paper_line
 
 
 class SearchPapersArguments(Arguments):
@@ -39,6 +39,7 @@ class SearchPapers(Tool[SearchPapersArguments, ToolServices]):
     arguments = SearchPapersArguments
     effect: ClassVar[Effect] = "egress"
     reads_untrusted = True
+    max_result_chars: ClassVar[int | None] = 2 * PAGE_BUDGET
     default_decision = "allow"
 
     def title(self, args: SearchPapersArguments) -> str:
@@ -92,7 +93,7 @@ def listing(query: str, outcome: SearchOutcome) -> str:
     notes = [f"[{notice}]" for notice in outcome.notices]
     if not outcome.hits:
         return "\n".join([f"No paper found for {clip(query, 200)!r}.", *notes])
-    room = max((BUDGET - sum(map(len, notes))) // len(outcome.hits), 200)
+    room = max((PAGE_BUDGET - sum(map(len, notes))) // len(outcome.hits), 200)
     return "\n".join([*(f"{n}. {_hit(hit, room)}" for n, hit in enumerate(outcome.hits, 1)), *notes])
 
 
