@@ -29,10 +29,10 @@ MARKER = ".astroresearch-demo"
 QUESTIONS = (
     "What keeps the gas in the core of the Perseus cluster from cooling?",
     "How large is the velocity dispersion that Hitomi measured in the Perseus core?",
-    "At what velocity is the second emission-line system towards NGC 1275?",
+    "What are the recession velocities of the two systems of emission lines towards NGC 1275?",
 )
 NOTE = "Compare the 164 km/s with what the ripples would need."
-QUOTE = "velocity dispersion"
+VECTORS_WAIT_S = 20
 
 
 async def tour(folder: Path, live: bool) -> int:
@@ -105,6 +105,15 @@ async def _import(client: Client, papers: list[Path]) -> None:
         _say(f"  ✓ {paper['title']} ({paper['pagesCount']} pages, {paper['state']})")
     for bad in answer["failed"]:
         _say(f"  ✗ {bad['message']}")
+    with anyio.move_on_after(VECTORS_WAIT_S):
+        while True:
+            status = await client.request("astroresearch/library/status", {})
+            if status["vectors"] >= status["passages"]:
+                break
+            await anyio.sleep(0.3)
+    _say(
+        f"  Full text at once; for search by meaning, {status['vectors']} of {status['passages']} passages have vectors now."
+    )
 
 
 async def _ask(client: Client, uri: str) -> str:
