@@ -124,7 +124,8 @@ def test_the_library_is_read_only(tree: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [".git/config", ".GIT/config", "a/.git/hooks/x", ".vscode/settings.json", ".astroresearch/config.toml", ".git./config", ".g\u200cit/config", "\uff0egit/config",
+    [".git/config", ".GIT/config", "a/.git/hooks/x", ".vscode/settings.json", ".astroresearch/config.toml",
+     ".git./config", ".g\u200cit/config", "\uff0egit/config",
      "latexmkrc",
      "a/.latexmkrc", ".envrc", "link/new.tex", "alias.tex", "out/key", ".", ""],
 )  # fmt: skip
