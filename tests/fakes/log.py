@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 
 from astroresearch.engine.events import Event, MessageDelta, PermissionAsked, ToolFinished, ToolProgressed, ToolStarted
+from astroresearch.engine.history import is_object
 from astroresearch.engine.messages import Message, ToolCall
 from astroresearch.engine.tool import Effect
 from astroresearch.engine.turn import PermissionAnswer, PermissionRequest
@@ -112,6 +113,7 @@ def complaints(messages: Sequence[Message]) -> list[str]:
             found.append(f"{index}: calls without result: {due}")
         due = [call.id for call in message.tool_calls]
         found += [f"{index}: call id {i!r} twice" for i in due if i in seen or due.count(i) > 1]
+        found += [f"{index}: arguments {c.arguments[:40]!r}" for c in message.tool_calls if not is_object(c.arguments)]
         seen |= set(due)
         if not message.content.strip() and not message.tool_calls:
             found.append(f"{index}: empty {message.role}")

@@ -13,11 +13,13 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 from astroresearch.engine.messages import Message, ToolCall
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_REMEMBERED_CHARS = 1_000
 _ROLES = ("system", "user", "assistant", "tool")
 Missing = Literal["interrupted", "not_run", "cancelled", "denied"]
 _TEXTS: dict[Missing, tuple[str, str]] = {
@@ -116,10 +118,17 @@ def _sound_result(result: Message | None, call: ToolCall, turn_id: str) -> Messa
 
 def is_object(text: str) -> bool:
     """Whether a text is one strict JSON object, and nothing else."""
+    return _parses(text) if len(text) > _REMEMBERED_CHARS else _remembered(text)
+
+
+def _parses(text: str) -> bool:
     try:
         return isinstance(json.loads(text, parse_constant=_refuse), dict)
     except (ValueError, RecursionError):
         return False
+
+
+_remembered = lru_cache(maxsize=8_192)(_parses)  # a session's history is looked through at the start of each turn
 
 
 def _refuse(constant: str) -> None:

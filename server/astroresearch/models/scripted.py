@@ -311,8 +311,11 @@ def _error(reply: Reply) -> ModelError:
 def _pieces(reply: Reply, text: str) -> Sequence[str]:
     if isinstance(reply.chunks, int):
         return _cut(text, reply.chunks)
-    rest = text.removeprefix("".join(reply.chunks))
-    return (*reply.chunks, rest) if rest != text else _cut(text, 1)
+    given = "".join(reply.chunks)
+    if not text.startswith(given):
+        return _cut(text, 1)
+    rest = text[len(given) :]
+    return (*reply.chunks, rest) if rest else reply.chunks
 
 
 def _cut(text: str, words: int) -> Sequence[str]:

@@ -76,7 +76,7 @@ CALLS = st.lists(CALL, min_size=1, max_size=4)
 REPLY = st.one_of(
     st.builds(
         lambda calls, text: {"calls": calls, "text": text, **USAGE},
-        st.lists(CALL, min_size=1, max_size=4),
+        CALLS,
         st.sampled_from(["", "I look."]),
     ),
     st.builds(lambda calls: {"calls": calls, "finish": "length", **USAGE}, st.lists(CALL, min_size=1, max_size=2)),
