@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -214,6 +214,8 @@ class Projects:
     def _load(self, path: Path, texts: Mapping[Path, str]) -> Project:
         reader = _Reader(self._files, self._buffers, texts)
         project = self._load_with(path, reader)
+        if project.names_no_bib:
+            project = self._with_nearby(project, path, reader)
         before = self._known.get(path)
         if before is not None:
             _carry_over(before.project, project)
@@ -238,6 +240,16 @@ class Projects:
             bib = reader.bib(path)
             return Project(path, {}, {path: bib} if bib is not None else {}, rooted=False)
         return build(path, reader.tex, reader.bib, rooted=False)
+
+    def _with_nearby(self, project: Project, path: Path, reader: _Reader) -> Project:
+        """A draft that names no .bib yet still gets the keys of those beside it."""
+        folders = dict.fromkeys(
+            [path.parent, project.root.parent, *(f for f in self._folders if path.is_relative_to(f))]
+        )
+        files = [p for folder in folders for p in _files(folder, (".bib",))][:20]
+        files += [p for p in reader.texts if is_bib(p) and p.parent in folders and p not in files]
+        bibs = {p: bib for p in files if (bib := reader.bib(p)) is not None}
+        return replace(project, bibs=bibs, guessed=True) if bibs else project
 
     def _follow(self, path: Path, reader: _Reader) -> tuple[Path, bool]:
         """Root by magic comment, subfiles class or own class; False where nothing says so."""
@@ -272,7 +284,7 @@ class Projects:
         top = next((f for f in self._folders if path.is_relative_to(f)), None)
         folder = path.parent
         for _ in range(12 if top else 3):
-            yield from _tex_files(folder)
+            yield from _files(folder, (".tex", ".ltx"))
             if folder == top or folder == folder.parent:
                 return
             folder = folder.parent
@@ -325,7 +337,7 @@ class _Reader:
         file = self._file(path)
         if file is None:
             return None
-        if file.bib is None or file.bib.text is not file.text:
+        if file.bib is None or file.bib.text != file.text:
             file.bib = bibtex.scan(file.text, file.bib)
         return file.bib
 
@@ -376,9 +388,9 @@ def _existing(folder: Path, name: str, reader: _Reader) -> Path | None:
     return None
 
 
-def _tex_files(folder: Path) -> list[Path]:
+def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
     try:
-        names = sorted(n for n in os.listdir(folder) if n.lower().endswith((".tex", ".ltx")))
+        names = sorted(n for n in os.listdir(folder) if n.lower().endswith(endings))
     except OSError:
         return []
     # What is called main is looked at first.

@@ -211,10 +211,14 @@ def identifiers(entry: BibEntry) -> Identifiers:
     return from_fields(fields, entry.key)
 
 
-def render(entry: BibEntry, strings: Mapping[str, str] | None = None) -> Rendered:
-    """Everything that a hover or a list shows of an entry."""
+def render(entry: BibEntry, strings: Mapping[str, str] | None = None, parent: BibEntry | None = None) -> Rendered:
+    """Everything that a hover or a list shows of an entry; `parent` is what its `crossref` names."""
     known = strings or {}
     values = entry.body.values
+    if parent is not None:
+        inherited = {n: v for n, v in parent.body.values.items() if n not in ("title", "ids", "author", "crossref")}
+        inherited.setdefault("booktitle", parent.body.values.get("title", ""))
+        values = {**inherited, **values}
 
     def text(*fields: str) -> str:
         for name in fields:

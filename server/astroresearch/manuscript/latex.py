@@ -17,6 +17,7 @@ _HIDE = re.compile(
     r"%|\\begin\s*\{(verbatim\*?|Verbatim\*?|BVerbatim|LVerbatim|lstlisting|minted|comment|alltt|filecontents\*?)\}"
     r"|\\(?:verb|lstinline)(?![a-zA-Z])\*?|\\iffalse(?![a-zA-Z])|\\end\s*\{document\}"
 )
+_OPTION = re.compile(r"[ \t]*\[[^\]\r\n]*\]")
 _CONTENTS = re.compile(r"\s*(?:\[[^\]]*\]\s*)?\{([^{}]*)\}")
 _COMMAND = re.compile(
     r"\\([A-Za-z]*[cC]ite[A-Za-z]*|bibentry|[tb]extcquote|blockcquote|foreigntextcquote|label|bibitem"
@@ -185,6 +186,8 @@ class Include:
     relative: bool = False
     "`\\subimport`: relative to the file that imports."
     open: bool = False
+    optional: bool = False
+    "`\\InputIfFileExists`: nothing is missing without it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +297,8 @@ def mask(text: str) -> tuple[str, tuple[Embedded, ...], bool]:
             hidden = match.end()
             if match[1].startswith("filecontents") and (named := _CONTENTS.match(text, match.end())):
                 hidden = named.end()
+            elif option := _OPTION.match(text, match.end()):
+                hidden = option.end()
             close = text.find("\\end{" + match[1] + "}", hidden)
             end = close if close >= 0 else len(text)
             if match[1].startswith("filecontents") and named:
@@ -445,7 +450,14 @@ def _includes(text: str, command: str, at: int) -> Iterator[Include]:
     name = _unfix(text[got[0] : got[1]])
     kind: IncludeKind = "import" if folder else "subfile" if command.startswith("subfile") else "input"
     yield Include(
-        kind, name, got[0], got[1], _unfix(folder), command.startswith("sub") and bool(folder), _hidden(name + folder)
+        kind,
+        name,
+        got[0],
+        got[1],
+        _unfix(folder),
+        command.startswith("sub") and bool(folder),
+        _hidden(name + folder),
+        command == "InputIfFileExists",
     )
 
 

@@ -59,11 +59,13 @@ class Project:
     "False: a chapter whose root was not found."
     links: Mapping[tuple[Path, int], Path] = field(default_factory=dict)
     "Include (by file and offset) → the file it names."
+    guessed: bool = False
+    "The .bib files lie near the manuscript, which names none."
 
     @property
     def open_keys(self) -> bool:
         """Whether there may be keys that we can't see, so that none can be called undefined."""
-        if not self.rooted or any(m.include.kind != "package" for m in self.missing):
+        if not self.rooted or self.guessed or any(m.include.kind != "package" for m in self.missing):
             return True
         if self.bibs or self.embedded or any(file.bibitems for file in self.tex.values()):
             return False
@@ -139,6 +141,25 @@ class Project:
             if bib.specials:
                 merged.update(bib.strings)
         return merged
+
+    def names_of(self, key: str) -> tuple[str, ...]:
+        """A key with the other names of its entry: biblatex `ids`."""
+        for one in self.find(key):
+            if one.entry is not None and one.entry.body.aliases:
+                return tuple(dict.fromkeys((key, one.entry.key, *one.entry.body.aliases)))
+        return (key,)
+
+    def parent(self, entry: BibEntry) -> BibEntry | None:
+        """The entry that this one takes fields from (`crossref`)."""
+        raw = entry.body.values.get("crossref")
+        found = self.find(raw.strip('{}" ')) if raw else []
+        return found[0].entry if found and found[0].entry is not entry else None
+
+    @property
+    def names_no_bib(self) -> bool:
+        """Nothing says where its keys come from."""
+        named = any(m.include.kind == "bibliography" for m in self.missing)
+        return not (self.bibs or self.embedded or named or any(file.bibitems for file in self.tex.values()))
 
     @cached_property
     def labels(self) -> dict[str, list[Place]]:
@@ -234,7 +255,7 @@ def build(
         for include in file.includes:
             target = _resolve(include, path, where, root, tex_of, bib_of, written)
             if target is None:
-                if include.kind != "package":
+                if include.kind != "package" and not include.optional:
                     missing.append(Missing(path, include))
                 continue
             if isinstance(target, tuple):
@@ -249,7 +270,7 @@ def build(
             else:
                 more.append((target, _inside(include, target, path, where)))
         todo[:0] = more
-    return Project(root, tex, bibs, tuple(embedded), tuple(missing), rooted, links)
+    return Project(root, tex, bibs, tuple(embedded), tuple(missing), rooted, links=links)
 
 
 def _inside(include: Include, target: Path, path: Path, where: tuple[Path, ...]) -> tuple[Path, ...]:

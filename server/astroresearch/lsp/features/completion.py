@@ -29,6 +29,8 @@ from astroresearch.manuscript.unicode import fold, plain
 
 LIMIT = 50
 LIBRARY_LIMIT = 5
+THREAD_FROM = 6_000
+"Entries from which on a search leaves the event loop."
 LIBRARY_S = 0.03
 "How long a keystroke waits for the library's papers."
 INSERT_COMMAND = "astroresearch.bib.insert"
@@ -76,7 +78,7 @@ async def _keys(
 ) -> list[dict[str, Any]]:
     index = await server.projects.index(project)
     query = at.typed
-    if len(index) > 30_000:
+    if len(index) > THREAD_FROM:
         found = await anyio.to_thread.run_sync(index.search, query, LIMIT)
     else:
         found = index.search(query, LIMIT)
@@ -228,8 +230,9 @@ async def resolve(server: Host, item: types.CompletionItem) -> types.CompletionI
         return item
     project = await server.projects.project(uri, fresh=False)
     found = project.find(key)
-    if found and found[0].entry is not None:
-        shown = render(found[0].entry, project.strings)
+    entry = found[0].entry if found else None
+    if entry is not None:
+        shown = render(entry, project.strings, project.parent(entry))
         abstract = shown.abstract if len(shown.abstract) < 1200 else shown.abstract[:1200].rsplit(" ", 1)[0] + " …"
         parts = [shown.reference, abstract]
         item.documentation = types.MarkupContent(

@@ -72,7 +72,7 @@ async def _key(server: Host, spot: Spot) -> str:
     entry = found[0].entry
     if entry is None:
         return _bibitem(spot, found[0])
-    shown = render(entry, spot.project.strings)
+    shown = render(entry, spot.project.strings, spot.project.parent(entry))
     parts = [_reference(shown)]
     if shown.abstract:
         cut = shown.abstract if len(shown.abstract) <= 1500 else shown.abstract[:1500].rsplit(" ", 1)[0] + " …"

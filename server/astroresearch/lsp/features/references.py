@@ -21,10 +21,11 @@ async def references(server: Host, params: types.ReferenceParams) -> list[types.
             spans = [(p.path, p.start, p.end) for p in places]
         else:
             spans = []
-            if params.context.include_declaration:
-                spans = [(d.path, d.start, d.end) for d in project.find(spot.name)]
-            places = [*project.citations_of(spot.name), *project.crossrefs_of(spot.name)]
-            spans += [(p.path, p.start, p.end) for p in places]
+            for name in project.names_of(spot.name):
+                if params.context.include_declaration:
+                    spans += [(d.path, d.start, d.end) for d in project.find(name)]
+                places = [*project.citations_of(name), *project.crossrefs_of(name)]
+                spans += [(p.path, p.start, p.end) for p in places]
         for path, start, end in spans:
             if (str(path), start, end) not in found:
                 found[str(path), start, end] = server.projects.location(project, path, start, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import anyio.to_thread
 from lsprotocol import types
@@ -19,7 +20,9 @@ MAX_SYMBOLS = 200
 _FOLDED = re.compile(r"document$")
 
 
-async def document_symbol(server: Host, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
+async def document_symbol(
+    server: Host, params: types.DocumentSymbolParams
+) -> list[types.DocumentSymbol] | list[dict[str, Any]] | None:
     """The outline of one file."""
     project = await server.projects.project(params.text_document.uri)
     path = server.projects.path(params.text_document.uri)
@@ -32,14 +35,26 @@ async def document_symbol(server: Host, params: types.DocumentSymbolParams) -> l
     return await anyio.to_thread.run_sync(lambda: _tex_symbols(file, server.projects.view(path, file.text)))
 
 
-def _bib_symbols(bib: BibFile, view: TextDocument) -> list[types.DocumentSymbol]:
-    symbols = []
-    for entry in bib.entries:
-        whole, name = view.range(entry.start, entry.end), view.range(*entry.key_range)
-        symbols.append(
-            types.DocumentSymbol(entry.key or f"@{entry.kind}", types.SymbolKind.Constant, whole, name, entry.kind)
-        )
-    return symbols
+def _bib_symbols(bib: BibFile, view: TextDocument) -> list[dict[str, Any]]:
+    """As plain JSON: thousands of typed objects would take the event loop too long to write."""
+
+    def where(start: int, end: int) -> dict[str, Any]:
+        one, two = view.position(start), view.position(end)
+        return {
+            "start": {"line": one.line, "character": one.character},
+            "end": {"line": two.line, "character": two.character},
+        }
+
+    return [
+        {
+            "name": entry.key or f"@{entry.kind}",
+            "detail": entry.kind,
+            "kind": int(types.SymbolKind.Constant),
+            "range": where(entry.start, entry.end),
+            "selectionRange": where(*entry.key_range),
+        }
+        for entry in bib.entries
+    ]
 
 
 def _tex_symbols(file: TexFile, view: TextDocument) -> list[types.DocumentSymbol]:
