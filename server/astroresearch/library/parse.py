@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from array import array
 from collections import Counter
@@ -148,7 +147,8 @@ class PdfParser:
 
     async def _exchange(self, path: Path, progress: Progress | None) -> tuple[list[PageRecord], dict[str, Any]]:
         child = await self._ready()
-        request = {"path": os.path.abspath(path), "max_pages": self.limits.max_pages, "cpu_s": self.limits.cpu_s}
+        file = await anyio.Path(path).absolute()
+        request = {"path": str(file), "max_pages": self.limits.max_pages, "cpu_s": self.limits.cpu_s}
         await child.send(json.dumps(request).encode())
         pages: list[PageRecord] = []
         while True:

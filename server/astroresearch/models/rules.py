@@ -17,7 +17,8 @@ _OBJECT = re.compile(
     r"Perseus Cluster|Virgo Cluster|Coma Cluster))"
 )
 _NAMED = re.compile(
-    r"(?i)\b(?:coordinates?|position|redshift|distance|magnitudes?|type|aliases) (?:and \w+ )?(?:of|for) (?:the )?(?P<a>[\w+*' .-]{2,40}?)\s*(?:[?.!,]|$)|"
+    r"(?i)\b(?:coordinates?|position|redshift|distance|magnitudes?|type|aliases) (?:and \w+ )?(?:of|for) (?:the )?"
+    r"(?P<a>[\w+*' .-]{2,40}?)\s*(?:[?.!,]|$)|"
     r"\b(?:where is|resolve|look up|locate|what kind of object is) (?:the |object )?(?P<b>[\w+*' .-]{2,40}?)(?: in the sky)?\s*(?:[?.!,]|$)"
 )
 _PAPERS = re.compile(
@@ -26,7 +27,8 @@ _PAPERS = re.compile(
 )
 _FILLER = re.compile(
     r"(?i)^\W*(?:please|can you|could you|would you|i (?:want|need)(?: you)? to)?\s*(?:search|find|look|list|show|get)?(?: me)?(?: for)?\b|"
-    r"\b(?:(?:the )?(?:recent|new|latest|some|any|more|which) )?(?:papers?|articles?|literature|publications?|preprints?)\b(?: (?:on|about|for|of|by))?|"
+    r"\b(?:(?:the )?(?:recent|new|latest|some|any|more|which) )?"
+    r"(?:papers?|articles?|literature|publications?|preprints?)\b(?: (?:on|about|for|of|by))?|"
     r"\b(?:on|in|from|at) (?:the )?(?:ads|arxiv|web)\b|[?!]"
 )
 _NOTE = re.compile(
@@ -36,6 +38,8 @@ _NOTE_TEXT = re.compile(r"(?is)^\s*(?::|that\b|saying\b|which says\b)\s*(.+)")
 _ASKS = re.compile(
     r"(?i)\?|\b(?:what|why|how|who|when|which|where|does|do|is|are|can|explain|describe|summari[sz]e|compare|tell|quote|evidence|say)\b"
 )
+_MORE = re.compile(r"(?i)(?:\band\b|[,;.?]).*\b(?:what|why|how|who|tell|explain|describe|summari[sz]e|papers?)\b")
+"A second request behind the first one."
 _POINTS = re.compile(r"(?i)\b(?:this|these|that|here|selected|selection|sentence|paragraph|claim|it)\b")
 
 
@@ -74,7 +78,7 @@ def plan(content: str, tools: Set[str]) -> Plan:
         calls.append(("search_papers", {"query": words}, f"Search ADS and arXiv for “{words}”."))
     if note and "save_note" in tools:
         calls.append(("save_note", {"text": note}, "Save the note."))
-    only_target = bool(names) and _NAMED.search(text) is not None
+    only_target = bool(names) and _NAMED.search(text) is not None and _MORE.search(text) is None
     if asked and "rag_search" in tools and not only_target and not (papers and not text.endswith("?")):
         calls.append(("rag_search", {"query": query}, f"Search the library for “{query[:120]}”."))
     return Plan(tuple(calls), query, keep_quote and "save_note" in tools)
