@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis  # noqa: F401 - imported early: its late import by the plugin can fail on CPython 3.11
 import pytest
 import pytest_socket
 

@@ -58,7 +58,7 @@ async def test_a_missing_file_is_named(server: Any, tmp_path: Path) -> None:
 
 async def test_an_unknown_identifier_is_not_found(server: Any) -> None:
     async with Standin() as standin, server(env=dict(standin.env)) as client:
-        for name in ("2999ApJ...999..999X", "2999.99999"):
+        for name in ("1999ApJ...999..999X", "2912.99999"):
             with pytest.raises(RemoteError) as caught:
                 await client.request("astroresearch/papers/get", {"paper": name})
             assert caught.value.kind == "not_found"
@@ -76,11 +76,10 @@ async def test_a_wrong_token_is_named_and_arxiv_still_answers(server: Any) -> No
 async def test_no_network_is_said_for_each_source(server: Any) -> None:
     dead = {f"ASTRORESEARCH_{name}_URL": "http://127.0.0.1:9" for name in ("ADS", "ARXIV", "SESAME", "SIMBAD")}
     async with server(env=dead | {"ADS_API_TOKEN": "t"}) as client:
-        answer = await client.request("astroresearch/papers/search", {"query": "cooling flows"})
-        assert answer["hits"] == []
-        said = " ".join(answer["notices"])
-        assert "ADS" in said
-        assert "arXiv" in said
+        with pytest.raises(RemoteError) as caught:
+            await client.request("astroresearch/papers/search", {"query": "cooling flows"})
+        assert "ADS" in str(caught.value)
+        assert "arXiv" in str(caught.value)
 
 
 async def test_a_note_of_a_megabyte_is_kept_and_a_larger_one_is_refused_in_words(server: Any) -> None:
@@ -98,8 +97,11 @@ async def test_a_database_from_the_future_is_left_alone_and_the_text_features_wo
 ) -> None:
     import apsw
 
+    async with server(workspace) as client:
+        await client.request("astroresearch/notes/create", {"text": "kept"})
     connection = apsw.Connection(str(home / "library.db"))
-    connection.execute("pragma user_version = 9999; create table t(x)")
+    connection.execute("pragma user_version = 9999")
+    connection.execute("pragma wal_checkpoint(truncate)")
     connection.close()
     before = (home / "library.db").read_bytes()
     async with server(workspace) as client:

@@ -107,7 +107,7 @@ def _answer(target: str, headers: Mapping[str, str], body: bytes) -> Reply:
 
 
 def _ads(query: Mapping[str, str], headers: Mapping[str, str]) -> Reply:
-    if not headers.get("authorization", "").removeprefix("Bearer").strip():
+    if headers.get("authorization", "").removeprefix("Bearer").strip() != TOKEN:
         return 401, "application/json", '{"error": "Unauthorized"}'
     found = _matching(query.get("q", ""))
     if query.get("sort", "").startswith("date"):

@@ -80,7 +80,7 @@ class Catalogue:
         """`ads` is None without a token; then arXiv alone is asked, and each search says so."""
         self._papers = papers
         self._cache = cache
-        self._ads = ads
+        self.ads = ads
         self._arxiv = arxiv
         self._notes = notes
 
@@ -127,8 +127,9 @@ class Catalogue:
         async with anyio.create_task_group() as group:
             for name, job in jobs.items():
                 group.start_soon(ask, name, job)
-        if all(one.error for one in found.values()):
-            raise next(one.error for name in jobs if (one := found[name]).error)
+        errors = [one.error for name in jobs if (one := found[name]).error]
+        if len(errors) == len(jobs):
+            raise _together(errors)
         return await self._outcome(found, sources, limit, marks)
 
     async def get(self, paper: str, *, online: bool = True) -> Paper:
@@ -164,10 +165,10 @@ class Catalogue:
         failures: list[ServiceError] = []
         found: list[Paper] = []
         asked = []
-        if self._ads is not None:
+        if self.ads is not None:
             asked.append("ADS")
             try:
-                if record := await self._ads.get(ids):
+                if record := await self.ads.get(ids):
                     found.append(record)
             except ServiceError as error:
                 failures.append(error)
@@ -193,18 +194,18 @@ class Catalogue:
         wanted = [name for name in ("ads", "arxiv") if not sources or name in sources]
         if unknown := set(sources) - {"ads", "arxiv"}:
             raise InvalidInput(f"There is no source {', '.join(sorted(unknown))}; use ads, arxiv.", field="sources")
-        if self._ads is None and wanted == ["ads"]:
+        if self.ads is None and wanted == ["ads"]:
             raise InvalidInput(GET_TOKEN, field="sources")
         jobs: dict[str, Callable[[], Awaitable[_Found]]] = {}
         ids = identifiers.parse(query)
-        if self._ads is not None and "ads" in wanted:
+        if self.ads is not None and "ads" in wanted:
             jobs["ads"] = lambda: self._ask_ads(query, ids, limit, sort)
         if "arxiv" in wanted:
             jobs["arxiv"] = lambda: self._ask_arxiv(query, ids, limit, sort)
         return jobs
 
     async def _ask_ads(self, query: str, ids: Identifiers | None, limit: int, sort: str) -> _Found:
-        ads = self._ads
+        ads = self.ads
         assert ads is not None
         key = _key("ads", query, limit, sort)
         if (cached := await self._cached(key)) is not None:
@@ -219,7 +220,7 @@ class Catalogue:
 
     async def _ask_arxiv(self, query: str, ids: Identifiers | None, limit: int, sort: str) -> _Found:
         if ids is not None and not ids.arxiv:
-            alone = self._ads is None
+            alone = self.ads is None
             return _Found([], ("arXiv is searched by its own ids only, not by DOI or bibcode.",) if alone else ())
         asked = translate(query)
         lost = (
@@ -251,7 +252,7 @@ class Catalogue:
         columns = zip_longest(*(one.papers for one in ordered))
         papers = merge(paper for row in columns for paper in row if paper is not None)[:limit]
         notices = [notice for one in ordered for notice in one.notices]
-        if self._ads is None and not sources:
+        if self.ads is None and not sources:
             notices.insert(0, NO_TOKEN)
         hits = await self._marked(papers, cited)
         return SearchOutcome(hits, tuple(notices), bool(ordered) and all(one.cached for one in ordered))
@@ -275,6 +276,14 @@ class Catalogue:
 
 
 _TITLES = {"ads": "ADS", "arxiv": "arXiv"}
+
+
+def _together(errors: Sequence[AstroResearchError]) -> AstroResearchError:
+    """The first of several failures, with the sentences of all."""
+    first = errors[0]
+    if len(errors) > 1:
+        first.message, first.hint = " ".join(dict.fromkeys(str(error) for error in errors)), ""
+    return first
 
 
 def cited_names(cite_keys: Iterable[str]) -> frozenset[str]:

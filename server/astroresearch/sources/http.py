@@ -93,7 +93,7 @@ class Answer:
         except (ValueError, RecursionError):
             what = "a web page" if looks_like_html(self.body) else "something that is not JSON"
             raise BadAnswer(
-                f"{self.source} answered with {what}.", source=self.source, url=self.url, status=self.status
+                f"{_title(self.source)} answered with {what}.", source=self.source, url=self.url, status=self.status
             ) from None
 
 
@@ -176,7 +176,7 @@ class Http:
                             failure = error
                             raise
         raise failure or TimedOut(
-            f"{request.source} did not answer completely within {request.deadline_s:g} s.",
+            f"{_title(request.source)} did not answer completely within {request.deadline_s:g} s.",
             source=request.source,
             url=bare(request.url),
             hint="Try again later.",
@@ -214,7 +214,7 @@ class Http:
             if url in seen:
                 break
             seen.add(url)
-        raise BadAnswer(f"{request.source} redirects in a circle.", source=request.source, url=bare(url))
+        raise BadAnswer(f"{_title(request.source)} redirects in a circle.", source=request.source, url=bare(url))
 
     def _gate(self, request: Request) -> _Gate | None:
         if not self._gate_loopback and _origin(request.url)[1:] in self.guard.loopback:
@@ -306,7 +306,7 @@ def _raise_for_status(request: Request, answer: Answer, attempt: int) -> None:
     if status == 429:
         wait = retry_after(answer.headers)
         raise RateLimited(
-            f"{source} asks to slow down.",
+            f"{_title(source)} asks to slow down.",
             source=source,
             url=answer.url,
             attempt=attempt,
@@ -315,18 +315,24 @@ def _raise_for_status(request: Request, answer: Answer, attempt: int) -> None:
         )
     if status in (401, 403) and request.token:
         raise AuthFailed(
-            f"{source} refuses the token.", source=source, url=answer.url, status=status, hint="Check or renew it."
+            f"{_title(source)} refuses the token.",
+            source=source,
+            url=answer.url,
+            status=status,
+            hint="Check or renew it.",
         )
     if status >= 499:  # 499: ADS is busy
         raise Unreachable(
-            f"{source} has trouble (HTTP {status}).",
+            f"{_title(source)} has trouble (HTTP {status}).",
             source=source,
             url=answer.url,
             status=status,
             attempt=attempt,
             hint="Try again later.",
         )
-    raise BadAnswer(f"{source} answered HTTP {status}.", source=source, url=answer.url, status=status, attempt=attempt)
+    raise BadAnswer(
+        f"{_title(source)} answered HTTP {status}.", source=source, url=answer.url, status=status, attempt=attempt
+    )
 
 
 def _check_hop(request: Request, url: str) -> None:
@@ -335,12 +341,16 @@ def _check_hop(request: Request, url: str) -> None:
     source, where = request.source, bare(url)
     if parts.scheme not in ("http", "https") or not host:
         raise Blocked(
-            f"{source} leads to a {parts.scheme or 'nameless'} address, not to the web.", source=source, url=where
+            f"{_title(source)} leads to a {parts.scheme or 'nameless'} address, not to the web.",
+            source=source,
+            url=where,
         )
     if request.hosts is None or url == request.url:
         return
     if not any(host == known or host.endswith("." + known) for known in request.hosts):
-        raise Blocked(f"{source} leads to {host}, which is not one of the known hosts.", source=source, url=where)
+        raise Blocked(
+            f"{_title(source)} leads to {host}, which is not one of the known hosts.", source=source, url=where
+        )
 
 
 def _origin(url: str) -> tuple[str, str, int]:
@@ -360,7 +370,7 @@ async def _read(response: httpx2.Response, request: Request, sink: Sink, on_byte
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip", ""):
         raise BadAnswer(
-            f"{request.source} packs its answer as {encoding}, which was not asked for.", source=request.source
+            f"{_title(request.source)} packs its answer as {encoding}, which was not asked for.", source=request.source
         )
     total = _length(response) if encoding in ("identity", "") else None
     if total is not None and total > request.max_bytes:
@@ -376,7 +386,7 @@ async def _read(response: httpx2.Response, request: Request, sink: Sink, on_byte
         if on_bytes:
             on_bytes(count, total)
     if unpack is not None and not unpack.eof:
-        raise BadAnswer(f"{request.source}'s answer is cut short.", source=request.source)
+        raise BadAnswer(f"{_title(request.source)}'s answer is cut short.", source=request.source)
 
 
 def _pieces(unpack: Any, raw: bytes) -> Iterable[bytes]:
@@ -394,7 +404,9 @@ def _length(response: httpx2.Response) -> int | None:
 
 
 def _too_large(request: Request) -> BadAnswer:
-    return BadAnswer(f"{request.source}'s answer is larger than {request.max_bytes / 1e6:g} MB.", source=request.source)
+    return BadAnswer(
+        f"{_title(request.source)}'s answer is larger than {request.max_bytes / 1e6:g} MB.", source=request.source
+    )
 
 
 @contextmanager
@@ -406,18 +418,28 @@ def _typed(request: Request, attempt: int) -> Iterator[None]:
     try:
         yield
     except AddressRefused as error:
-        raise Blocked(f"{source}: {error}", source=source, url=url) from None
+        raise Blocked(f"{_title(source)}: {error}", source=source, url=url) from None
     except httpx2.TimeoutException:
-        raise TimedOut(f"{source} is too slow.", source=source, url=url, attempt=attempt) from None
+        raise TimedOut(f"{_title(source)} is too slow.", source=source, url=url, attempt=attempt) from None
     except (httpx2.ConnectError, httpx2.UnsupportedProtocol):
         raise Unreachable(
-            f"{source} can't be reached ({urlsplit(url).hostname}).",
+            f"{_title(source)} can't be reached ({urlsplit(url).hostname}).",
             source=source,
             url=url,
             attempt=attempt,
             hint="Check the network.",
         ) from None
     except httpx2.TransportError:
-        raise Unreachable(f"{source} broke off the connection.", source=source, url=url, attempt=attempt) from None
+        raise Unreachable(
+            f"{_title(source)} broke off the connection.", source=source, url=url, attempt=attempt
+        ) from None
     except (zlib.error, httpx2.InvalidURL, httpx2.HTTPError, UnicodeError):
-        raise BadAnswer(f"{source}'s answer can't be read.", source=source, url=url, attempt=attempt) from None
+        raise BadAnswer(f"{_title(source)}'s answer can't be read.", source=source, url=url, attempt=attempt) from None
+
+
+_TITLES = {"arxiv": "arXiv", "ads": "ADS", "sesame": "Sesame", "simbad": "SIMBAD"}
+
+
+def _title(source: str) -> str:
+    """A source's name as people write it."""
+    return _TITLES.get(source, source)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 
 from astroresearch.domain.paper import SearchOutcome
 from astroresearch.domain.plain import plain
@@ -21,6 +22,7 @@ from astroresearch.lsp.params import (
 )
 from astroresearch.lsp.progress import ProgressStream
 from astroresearch.lsp.protocol import SERVER_NOTIFICATIONS
+from astroresearch.manuscript.citations import identifiers
 
 if TYPE_CHECKING:
     from astroresearch.lsp.server import Server
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 async def search(server: Server, params: PapersSearch) -> Any:
     """ADS and arXiv at once; what comes first is streamed on `partialResultToken`."""
     services = await server.ready()
-    keys = tuple((await server.projects.project(params.text_document.uri)).uses) if params.text_document else ()
+    keys = await _cited(server, params.text_document.uri) if params.text_document else []
 
     def partial(outcome: SearchOutcome) -> None:
         if params.partial_result_token is not None:
@@ -38,6 +40,22 @@ async def search(server: Server, params: PapersSearch) -> Any:
     return await services.catalogue.search(
         params.query, sources=params.sources, limit=params.limit, sort=params.sort, cite_keys=keys, on_partial=partial
     )
+
+
+async def _cited(server: Server, uri: str) -> list[str]:
+    """The manuscript's cite keys, and the identifiers of their entries."""
+    project = await server.projects.project(uri)
+
+    def collect() -> list[str]:
+        found = list(project.uses)
+        for key in project.uses:
+            for definition in project.find(key):
+                if definition.entry is not None:
+                    ids = identifiers(definition.entry)
+                    found += [name for name in (ids.bibcode, ids.doi, ids.arxiv) if name]
+        return found
+
+    return await anyio.to_thread.run_sync(collect)
 
 
 async def get(server: Server, params: PaperRef) -> Any:
