@@ -151,6 +151,8 @@ class SessionManager:
         model = self._models(request.model)
         record, created = await self._open(request)
         runtime = self._runtime(record.id)
+        if runtime.current is not None and runtime.timeline is not None and runtime.timeline.done and not runtime.queue:
+            await runtime.current.finished.wait()  # it has said `done`: for the user that turn is over
         if request.steer and runtime.working and runtime.timeline is not None:
             outcome = await self._steer(runtime, request)
             if outcome is not None:
