@@ -29,6 +29,9 @@ function T.place(text)
   end
 end
 """
+FOUND = """function()
+  return vim.iter(vim.diagnostic.get(0)):any(function(one) return one.message:find("Nobody2001") ~= nil end)
+end"""
 REPORTS = """
 _G.reports = {}
 vim.api.nvim_create_autocmd("LspProgress", { callback = function(ev) table.insert(_G.reports, ev.data.params.value) end })
@@ -65,8 +68,8 @@ def test_a_key_is_completed_by_author(nvim: Start) -> None:
 
 def test_an_undefined_key_is_found_and_offers_something(nvim: Start) -> None:
     vim = ready(nvim([]))
-    found = vim.exec_lua("vim.wait(20000, function() return #vim.diagnostic.get(0) > 0 end, 20) return vim.diagnostic.get(0)")
-    assert any("Nobody2001" in one["message"] for one in found)
+    found = vim.exec_lua(f"vim.wait(20000, {FOUND}, 20) return vim.diagnostic.get(0)")
+    assert any("Nobody2001" in one["message"] for one in found), found
     actions = lua(
         vim,
         """local l, c, e = T.place("Nobody2001")
@@ -106,9 +109,8 @@ def test_ask_shows_progress_and_opens_the_answer(nvim: Start) -> None:
 
 def test_a_stopped_question_answers_with_what_came(nvim: Start, tmp_path: Path) -> None:
     never = str(tmp_path / "never")
-    vim = ready(nvim([{"text": "The beginning.", "chunks": 1}, {"text": "x"}], REPORTS + snippets("neovim.md", "lua")[1]))
-    del vim
-    vim = ready(nvim([{"calls": [{"name": "read_file", "arguments": {"path": "main.tex"}}]}, {"wait_for": never, "text": "late"}], REPORTS + snippets("neovim.md", "lua")[1]))
+    script = [{"calls": [{"name": "read_file", "arguments": {"path": "main.tex"}}]}, {"wait_for": never, "text": "late"}]
+    vim = ready(nvim(script, REPORTS + snippets("neovim.md", "lua")[1]))
     vim.command("Ask and wait")
     running = """vim.wait(20000, function()
       for _, report in ipairs(_G.reports) do if report.event and report.event.type == "tool.end" then return true end end

@@ -220,11 +220,20 @@ export interface PageText {
   text: string;
 }
 
-/** An answer of `astroresearch/status`, as far as we show it. */
+/** One part of `astroresearch/status`: whether it can be used, a sentence, and how to mend it. */
+export interface Part {
+  ok: boolean;
+  text: string;
+  hint: string;
+  name?: string;
+}
+
 export interface ServerStatus {
   version?: string;
-  model?: unknown;
-  ads?: unknown;
-  library?: unknown;
-  problems?: unknown[];
+  model?: Part;
+  ads?: Part;
+  library?: Part;
+  embedder?: Part;
+  workspace?: Part;
+  problems?: (string | { where?: string; message: string })[];
 }

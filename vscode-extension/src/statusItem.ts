@@ -29,7 +29,8 @@ export class StatusItem implements vscode.Disposable {
 
   /** For people: the model in use. */
   get model(): string {
-    return nameOf(this.status.model) || "no model: quotes from your library";
+    const { model } = this.status;
+    return model?.ok && model.name ? model.name : "no model: quotes from your library";
   }
 
   dispose(): void {
@@ -49,18 +50,12 @@ export class StatusItem implements vscode.Disposable {
     const says = { starting: "starting", running: "running", stopped: "stopped; click to start it again", missing: "no server found; click to create an environment" };
     const lines = [`Server ${this.status.version ?? ""}: ${says[this.state]}`.replace(" :", ":")];
     if (this.state === "running") {
-      lines.push(`Model: ${this.model}`);
-      const papers = (this.status.library as { papers?: number } | undefined)?.papers;
-      if (papers !== undefined) lines.push(`Library: ${papers === 1 ? "1 paper" : `${papers} papers`}`);
-      for (const problem of this.status.problems ?? []) lines.push(`⚠ ${nameOf(problem) || JSON.stringify(problem)}`);
+      const { model, ads, library, embedder, problems = [] } = this.status;
+      for (const [name, part] of Object.entries({ Model: model, ADS: ads, Library: library, "Search by meaning": embedder })) {
+        if (part?.text) lines.push(`${name}: ${part.text}`);
+      }
+      for (const problem of problems) lines.push(`⚠ ${typeof problem === "string" ? problem : problem.message}`);
     }
     return lines.join("\n");
   }
-}
-
-/** A name or a sentence, from a string or from an object that has one. */
-function nameOf(value: unknown): string {
-  if (typeof value === "string") return value;
-  const { name, message } = (value ?? {}) as { name?: unknown; message?: unknown };
-  return typeof name === "string" ? name : typeof message === "string" ? message : "";
 }
