@@ -21,6 +21,8 @@ from astroresearch.domain.paper import Paper
 from astroresearch.errors import AstroResearchError
 
 MARK = "Sample note written for the AstroResearch demo; not a publication"
+KIND = "sample note"
+"Stands behind each title in the PDF's metadata and in the record, so that no list or citation shows a note as a paper."
 AUTHOR = "AstroResearch Project"
 _BODY = "<!-- body -->"
 _DATE = "D:20260101000000Z"
@@ -51,7 +53,7 @@ class Sample:
 def _sample(name: str, title: str, abstract: str, keywords: tuple[str, ...]) -> Sample:
     paper = Paper(
         id=f"sample-{name.replace('_', '-')}",
-        title=title,
+        title=f"{title} ({KIND})",
         authors=(AUTHOR,),
         year=2026,
         pubdate="2026-00-00",
