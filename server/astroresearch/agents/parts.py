@@ -46,7 +46,7 @@ class EngineParts:
             registry=registry or self.registry,
             permissions=gate,
             hooks=self.hooks,
-            log=SessionLog(self.sessions, turn.session_id, turn.turn_id, turn.agent, self.redactor),
+            log=SessionLog(self.sessions, turn.session_id, turn.turn_id, turn.agent, self.redactor, turn.timeline.save),
             emit=turn.emit,
             results=self.results,
             limits=limits or self.limits,

@@ -276,6 +276,7 @@ class TurnRunner:
 
     async def _store_question(self, job: Job, record: SessionRecord, turn: LiveTurn, added: str) -> None:
         """The message is on disk before the model hears of it; the system prompt of a new session before it."""
+        await turn.timeline.save()
         if not record.turn_count and not await self._sessions.messages(record.id):
             skills: tuple[SkillInfo, ...] = self._skills()
             prompt = Message("system", system_prompt(skills), turn_id=turn.turn_id)
