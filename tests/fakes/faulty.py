@@ -87,6 +87,7 @@ class Faulty:
         self.asked: Counter[str] = Counter()
         self.targets: list[str] = []
         self.headers: dict[str, dict[str, str]] = {}
+        self.close_after: set[str] = {"/not_http", "/claims_2gb"}
         self.open = 0
         self.most_open = 0
         self._server: asyncio.Server | None = None
@@ -160,7 +161,7 @@ class Faulty:
             return False
         writer.write(self.routes.get(path, http(404)))
         await writer.drain()
-        return path not in ("/not_http", "/claims_2gb")
+        return path not in self.close_after
 
     async def _hang(self, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(3600)

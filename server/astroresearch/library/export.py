@@ -148,7 +148,7 @@ def _editor(doc: Mapping[str, Any]) -> list[str]:
 
 
 def _title(doc: Mapping[str, Any]) -> list[str]:
-    text = encode(_first(doc, "title"))
+    text = balanced(" ".join(encode(_first(doc, "title")).split()))
     return [f'{"title":>13} = "{{{text}}}"'] if text else []
 
 

@@ -38,13 +38,19 @@ def _outside(text: str) -> str:
 
 
 def balanced(text: str) -> str:
-    """Without braces where they are not in pairs."""
+    """Without braces where they are not in pairs, and without a backslash that would swallow what comes next."""
+    text = re.sub(r"\\+$", "", text)
+    plain = re.sub(r"\\[{}]", "", text)  # BibTeX counts escaped braces, other readers don't: both must come out even
+    return text if _even(text) and _even(plain) else re.sub(r"\\*[{}]", "", text)
+
+
+def _even(text: str) -> bool:
     depth = 0
     for char in text:
         depth += (char == "{") - (char == "}")
         if depth < 0:
-            break
-    return text if depth == 0 else text.replace("{", "").replace("}", "")
+            return False
+    return depth == 0
 
 
 def _accents(text: str) -> str:
