@@ -16,7 +16,7 @@ HELP = """
 local T = {}
 function T.client() return vim.lsp.get_clients({ name = "astroresearch" })[1] end
 function T.request(method, params)
-  local answer = assert(T.client():request_sync(method, params, 20000, 0))
+  local answer = assert(T.client():request_sync(method, params, 20000, vim.api.nvim_get_current_buf()))
   return answer.err and { error = answer.err } or answer.result
 end
 function T.at(line, column)

@@ -16,7 +16,8 @@ const steps = {
   "an undefined key gets a squiggle": () => page.locator(".monaco-editor .squiggly-warning").first().waitFor({ timeout: 20_000 }),
   "a PDF is added from the explorer": async () => {
     await page.locator(".explorer-folders-view .monaco-list-row", { hasText: "cooling.pdf" }).first().click({ button: "right" });
-    await page.locator(".context-view .action-label, .monaco-menu .action-label", { hasText: "Add PDFs to the Library" }).first().click();
+    await page.locator(".context-view .action-label, .monaco-menu .action-label", { hasText: "Add PDFs to the Library" }).first().hover();
+    await page.keyboard.press("Enter"); // a fresh menu ignores the mouse's button for a moment
     await page.locator(".notification-toast", { hasText: "in your library" }).waitFor({ timeout: 60_000 });
   },
   "the chat opens": async () => {
