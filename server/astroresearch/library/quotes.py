@@ -149,7 +149,7 @@ def find(quote: str, text: Folded) -> Found | None:
 def _cases(quote: str) -> Iterable[str]:
     """As it is, and with the other case of its first letter where it begins a word of letters."""
     yield quote
-    if re.match(r"[^\W\d_][a-z]{3,}", quote):
+    if re.match(r"[^\W\d_][a-z]{3,}|(?:[Ww]e|[Tt]he|[Oo]ur|[Ii]ts|[Ff]or) ", quote):
         yield quote[0].swapcase() + quote[1:]
 
 

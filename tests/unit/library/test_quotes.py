@@ -91,7 +91,12 @@ def test_every_verbatim_quote_is_found(words: list[str], data: st.DataObject) ->
 NUMBER = st.from_regex(r"[−+-]?[1-9][0-9]{0,2}(\.[0-9]{1,2})?", fullmatch=True)
 
 
-@given(NUMBER, NUMBER, st.sampled_from(["keV", "mJy", "km", "Mpc"]), st.sampled_from(["is", "is not", "cannot be", "has no"]))
+@given(
+    NUMBER,
+    NUMBER,
+    st.sampled_from(["keV", "mJy", "km", "Mpc"]),
+    st.sampled_from(["is", "is not", "cannot be", "has no"]),
+)
 @settings(max_examples=300, deadline=None)
 def test_a_changed_number_is_never_verified(one: str, other: str, unit: str, verb: str) -> None:
     text = fold(f"In this sample the value {verb} {one} {unit} at most.")
