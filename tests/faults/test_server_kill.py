@@ -54,7 +54,7 @@ def check_timeline(events: list[dict[str, Any]]) -> None:
 
 
 POINTS = [
-    "message.committed:2",
+    "message.committed:3",
     "turn.streaming:1",
     "tool.started:1",
     "tool.running:1",

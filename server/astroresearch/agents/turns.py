@@ -276,13 +276,13 @@ class TurnRunner:
 
     async def _store_question(self, job: Job, record: SessionRecord, turn: LiveTurn, added: str) -> None:
         """The message is on disk before the model hears of it; the system prompt of a new session before it."""
-        await turn.timeline.save()
         if not record.turn_count and not await self._sessions.messages(record.id):
             skills: tuple[SkillInfo, ...] = self._skills()
             prompt = Message("system", system_prompt(skills), turn_id=turn.turn_id)
             await self._sessions.append(record.id, prompt, durable=False)
         message = _user(job.request, turn.turn_id, added=self._parts.redactor.text(added))
         await self._sessions.append(record.id, message, durable=True)
+        await turn.timeline.save()
 
     async def _mend(self, session_id: str) -> None:
         """Answers the calls that a crash left open; nothing is run again."""
