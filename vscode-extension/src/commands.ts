@@ -188,7 +188,7 @@ function noteAnchor(): { about: string; params: object } {
   const place = placeOf(document.uri);
   if (place) {
     const quote = document.getText(selection).trim();
-    return { about: quote ? "On the selected passage of the paper" : "On this page of the paper", params: { ...place, quote } };
+    return { about: quote ? "On the selected passage of the paper" : "On this page of the paper", params: { paper: place.paper, page: place.page, quote } };
   }
   if (!isManuscript(document)) return { about: "Without a place", params: {} };
   const line = selection.start.line;
