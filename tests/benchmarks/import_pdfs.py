@@ -59,7 +59,7 @@ async def _run(files: list[Path], home: Path) -> dict[str, float]:
                 costs.append((time.process_time() - began + document.cpu_s - document.hidden_s, document))
             least, document = min(costs, key=lambda c: c[0])
             spent, hidden = spent + least, hidden + document.hidden_s
-        texts = [text for _, text in (await store.passages.pending(embedder.name, 40))]
+        texts = [text for _, text in await store.passages.pending(embedder.name, 1_000)]
         await embedder.warm()
         began = time.perf_counter()
         await embedder.embed(texts)
