@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 
 from astroresearch.domain.paper import Paper
 from astroresearch.library.index import Indexer
@@ -44,6 +45,12 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.pdf"))
 
 
+def _cpu(process: psutil.Process) -> float:
+    """CPU seconds: unlike the clock, hardly changed by what else the machine does."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
 async def _run(files: list[Path], home: Path) -> dict[str, float]:
     parser, embedder = PdfParser(), LocalEmbedder()
     store = await Store.open(home / "library.db")
@@ -61,12 +68,15 @@ async def _run(files: list[Path], home: Path) -> dict[str, float]:
             spent, hidden = spent + least, hidden + document.hidden_s
         texts = [text for _, text in await store.passages.pending(embedder.name, 1_000)]
         await embedder.warm()
-        began = time.perf_counter()
+        assert embedder.pid is not None
+        child = psutil.Process(embedder.pid)
+        began = _cpu(child)
         await embedder.embed(texts)
-        own = len(texts) / (time.perf_counter() - began)
-        began = time.perf_counter()
+        own = len(texts) / (_cpu(child) - began)
+        began = time.process_time() + _cpu(child)
         added = await indexer.embed_pending()
-        return {"cpu": spent, "hidden": hidden, "own": own, "vectors": added / (time.perf_counter() - began)}
+        stored = added / (time.process_time() + _cpu(child) - began)
+        return {"cpu": spent, "hidden": hidden, "own": own, "vectors": stored}
     finally:
         await parser.aclose()
         await embedder.aclose()
@@ -93,7 +103,7 @@ def measure() -> list[dict[str, Any]]:
             True,
             "s",
         ),
-        _row("vectors stored", ours["vectors"], ours["own"], speed, "≥ 0.8 × embedder alone", speed >= 0.8, "/s"),
+        _row("vectors stored", ours["vectors"], ours["own"], speed, "≥ 0.8 × embedder alone", speed >= 0.8, "/CPU s"),
     ]
 
 

@@ -40,5 +40,7 @@ def draw(path: Path, pages: Sequence[Sequence[Mapping[str, Any]]], **options: An
     return path
 
 
-def lines(text: Sequence[str], *, x: float = 72, y: float = 100, step: float = 14, **style: Any) -> list[dict[str, Any]]:
+def lines(
+    text: Sequence[str], *, x: float = 72, y: float = 100, step: float = 14, **style: Any
+) -> list[dict[str, Any]]:
     return [{"text": line, "at": (x, y + i * step), **style} for i, line in enumerate(text)]

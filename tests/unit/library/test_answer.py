@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.unit.library.pdfs import draw, lines
 
 from astroresearch.domain.paper import Identifiers, Paper
 from astroresearch.errors import DocumentError, NotFound, Unreachable
@@ -16,7 +17,6 @@ from astroresearch.library.parse import PdfParser
 from astroresearch.library.retrieve import Retriever
 from astroresearch.library.shelf import Shelf
 from astroresearch.store.database import Store
-from tests.unit.library.pdfs import draw, lines
 
 TITLE = "Gas motions in the core of a cluster"
 PAGE = [
@@ -101,6 +101,6 @@ async def test_a_refused_file_leaves_nothing(library: Library, tmp_path: Path) -
     with pytest.raises(DocumentError, match=r"page\.pdf is not a PDF"):
         await library.shelf.import_file(page)
     assert await library.store.papers.count() == 0
-    assert not [p for p in library.data.rglob("*.pdf")]
+    assert not list(library.data.rglob("*.pdf"))
     with pytest.raises(NotFound):
         await library.answerer.passages("gas", papers=["nothing"])
