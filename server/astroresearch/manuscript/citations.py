@@ -191,7 +191,7 @@ def _name(one: str) -> str:
         from bibtexparser.middlewares.names import parse_single_name_into_parts
 
         parts = parse_single_name_into_parts(one, strict=False)
-    except Exception:  # noqa: BLE001 — a name that the package can't split is shown as written
+    except (ValueError, IndexError, RecursionError):  # a name that the package can't split is shown as written
         return plain(one)
     last = plain(" ".join([*parts.von, *parts.last, *parts.jr]))
     first = plain(" ".join(parts.first))
