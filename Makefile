@@ -46,7 +46,7 @@ bench: .venv/test.stamp
 
 wheel: .venv/test.stamp
 	@rm -f dist/astroresearch-*.whl
-	@$(BIN)/python -m build --wheel --outdir dist . > .venv/wheel.log 2>&1 || { cat .venv/wheel.log; exit 1; }
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist . > .venv/wheel.log 2>&1 || { cat .venv/wheel.log; exit 1; }
 
 vsix: wheel
 	@cd vscode-extension && npm ci --silent --no-audit --no-fund && npm run --silent package
