@@ -13,22 +13,25 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 import anyio
+import anyio.to_thread
 from lsprotocol import types as T
 from pygls.lsp.server import LanguageServer
 
 from astroresearch import __version__
 from astroresearch.config import folders, is_trusted
 from astroresearch.errors import AstroResearchError
-from astroresearch.lsp.projects import Projects
 from astroresearch.lsp.protocol import METHODS, SERVER_NOTIFICATIONS, command_of
 from astroresearch.lsp.services import Build, Services, Startup
 from astroresearch.lsp.stdio import WriterThread, start_reader
 from astroresearch.lsp.text import Documents
 from astroresearch.lsp.transport import REQUEST_FAILED, Protocol, ResponseFailure, converter_factory
+
+if TYPE_CHECKING:
+    from astroresearch.lsp.projects import Projects
 
 log = logging.getLogger(__name__)
 
@@ -90,13 +93,21 @@ class Server(LanguageServer):
         self._built = anyio.Event()
         self._startup = Startup((), {}, None, "")
         self.documents = Documents()
-        self.projects: Projects
-        "From `initialize` on."
+        self._projects: Projects | None = None
         self.progress_cancels: dict[str | int, Callable[[], None]] = {}
         "What `window/workDoneProgress/cancel` of a token stops."
         self._register()
 
     # -- what features use
+
+    @property
+    def projects(self) -> Projects:
+        """The manuscripts around the open files; made at first use, so that `initialize` need not wait for its imports."""
+        if self._projects is None:
+            from astroresearch.lsp.projects import Projects
+
+            self._projects = Projects(self.documents, self._startup.roots)
+        return self._projects
 
     @property
     def encoding(self) -> T.PositionEncodingKind:
@@ -222,11 +233,11 @@ class Server(LanguageServer):
             client_name=params.client_info.name if params.client_info else "",
         )
         self.documents.encoding = str(self.encoding.value)
-        self.projects = Projects(self.documents, roots)
         if params.process_id:
             self.spawn(_watch_parent, params.process_id, self)
 
     async def _initialized(self, params: T.InitializedParams) -> None:
+        self.spawn(_warm_up)
         await self._register_watchers()
         if self.supports("workspace", "configuration"):
             section = await self._ask_configuration()
@@ -402,6 +413,12 @@ async def _background(function: Callable[..., Awaitable[Any]], *args: Any) -> No
         await function(*args)
     except Exception:  # the edge: a background task has nobody to answer to
         log.exception("A background task failed")
+
+
+async def _warm_up() -> None:
+    """Imports what the first keystrokes need, in a thread, before they come."""
+    for name in ("projects", "features.diagnostics", "features.completion", "features.hover", "features.code_actions"):
+        await anyio.to_thread.run_sync(importlib.import_module, f"astroresearch.lsp.{name}")
 
 
 async def _watch_parent(pid: int, server: Server) -> None:
