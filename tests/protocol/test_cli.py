@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -192,3 +193,25 @@ async def test_trust_is_by_real_path(home: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     result = await run(home, "trust", str(tmp_path / "link"), "--json")
     assert result.rows[0]["path"] == str((tmp_path / "real").resolve())
+
+
+async def test_an_interrupt_stops_the_turn_and_leaves_no_traceback(home: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"text": "late", "wait_for": str(tmp_path / "never")}]))
+    env = {"PATH": os.environ["PATH"], "ASTRORESEARCH_HOME": str(home), "ASTRORESEARCH_MODEL": "scripted",
+           "ASTRORESEARCH_SCRIPT": str(script)}  # fmt: skip
+    command = [sys.executable, "-m", "astroresearch", "ask", "Wait.", "--json"]
+    async with await anyio.open_process(command, env=env, cwd=tmp_path, start_new_session=True) as process:
+        assert process.stdout
+        assert process.stderr
+        await process.stdout.receive()  # the turn has begun
+        os.killpg(process.pid, signal.SIGINT)
+        with anyio.fail_after(20):
+            await process.wait()
+        errors = b"".join([chunk async for chunk in process.stderr])
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    shown = await run(home, "sessions", "list", "--json")
+    events = await run(home, "sessions", "show", shown.rows[0]["id"], "--json")
+    assert events.rows[-1]["event"]["type"] == "done"
+    assert events.rows[-1]["event"]["stopReason"] in ("cancelled", "interrupted")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ def serve() -> None:
     from astroresearch.lsp.stdio import claim_stdio
 
     incoming, out = claim_stdio()
+    # Ctrl-C in a terminal reaches the whole process group; whoever started the server decides when it ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     import anyio
 
