@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 
 import anyio
 import pytest
-from tests.fakes.faulty import Faulty, http
 
 from astroresearch.config import Secret
 from astroresearch.errors import AuthFailed, BadAnswer, Blocked, RateLimited, ServiceError, TimedOut, Unreachable
 from astroresearch.sources.guard import AddressGuard, loopback_pairs
 from astroresearch.sources.http import Http, Request
+from tests.fakes.faulty import Faulty, http
 
 CANARY = "canary-4711-token"
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.faults.acknowledged import REPO, Acknowledged, command, environment
 
 from astroresearch import crash
 from astroresearch.store.database import Store
 from astroresearch.store.migrations import VERSION
+from tests.faults.acknowledged import REPO, Acknowledged, command, environment
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL")
 

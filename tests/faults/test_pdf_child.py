@@ -9,10 +9,10 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from tests.unit.library.pdfs import draw, lines
 
 from astroresearch.errors import DocumentError
 from astroresearch.library.parse import PdfLimits, PdfParser
+from tests.unit.library.pdfs import draw, lines
 
 TEXT = lines(["A galaxy rotates around its centre, slowly and for a long time."])
 

@@ -11,6 +11,15 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from astroresearch.config import Folders, Secret, load
+from astroresearch.errors import ModelError
+from astroresearch.models.accumulate import CallSlots
+from astroresearch.models.faults import Refusal, refusal, retry_after
+from astroresearch.models.openai_chat import OpenAIChat
+from astroresearch.models.profiles import ModelProfile
+from astroresearch.models.sse import EventReader
+from astroresearch.models.thinking import ThinkSplitter
 from tests.fakes.chat import KEY, ask, client
 from tests.fakes.provider import (
     FAULTS,
@@ -25,15 +34,6 @@ from tests.fakes.provider import (
     raw,
     text,
 )
-
-from astroresearch.config import Folders, Secret, load
-from astroresearch.errors import ModelError
-from astroresearch.models.accumulate import CallSlots
-from astroresearch.models.faults import Refusal, refusal, retry_after
-from astroresearch.models.openai_chat import OpenAIChat
-from astroresearch.models.profiles import ModelProfile
-from astroresearch.models.sse import EventReader
-from astroresearch.models.thinking import ThinkSplitter
 
 
 async def failure(*replies: Reply, waits: list[float] | None = None, **changes) -> tuple[ModelError, FakeProvider]:

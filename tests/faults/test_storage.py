@@ -13,13 +13,13 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.faults.acknowledged import command, environment
 
 from astroresearch.domain.note import Note
 from astroresearch.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from astroresearch.store import database, files
 from astroresearch.store.connection import connect
 from astroresearch.store.database import Store
+from tests.faults.acknowledged import command, environment
 
 
 async def filled(path: Path, notes: int = 300) -> Path:

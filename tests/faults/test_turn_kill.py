@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.agents.conftest import check_history, check_timeline, make_desk
 
 from astroresearch import crash
 from astroresearch.engine.history import normalise
+from tests.unit.agents.conftest import check_history, check_timeline, make_desk
 
 REPO = Path(__file__).resolve().parents[2]
 POINTS = [

@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 from anyio.streams.text import TextReceiveStream
-from tests.faults.acknowledged import Acknowledged, command, environment
 
 from astroresearch.store.database import Store
+from tests.faults.acknowledged import Acknowledged, command, environment
 
 
 async def worker(path: Path, name: str, seconds: float, told: Acknowledged, results: dict[str, Any]) -> None:

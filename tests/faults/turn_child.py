@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from tests.unit.agents.conftest import make_desk
 
 from astroresearch.agents.request import SendRequest
+from tests.unit.agents.conftest import make_desk
 
 SCRIPT: list[Any] = [
     {

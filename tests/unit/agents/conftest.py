@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal
 
 import anyio
 import pytest
-from tests.fakes.services import FakeLibrary, FolderWorkspace, services
 
 from astroresearch.agents.request import AgentSettings, SendOutcome, SendRequest
 from astroresearch.agents.session import SessionManager
@@ -24,6 +23,7 @@ from astroresearch.models.scripted import Scripted
 from astroresearch.store.database import Store
 from astroresearch.tools.persist import FileResults
 from astroresearch.tools.registry import standard
+from tests.fakes.services import FakeLibrary, FolderWorkspace, services
 
 Wire = dict[str, Any]
 

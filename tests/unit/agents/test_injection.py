@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.services import NGC1275, PERSEUS, FakeLibrary
-from tests.unit.agents.conftest import Desk, DeskMaker, FakeFrontEnd, check_history, check_timeline
 
 from astroresearch.domain.passage import PageText
 from astroresearch.engine.messages import ToolCall
 from astroresearch.engine.model import ModelItem, ModelReply, ModelRequest, Usage
 from astroresearch.errors import NotFound
+from tests.fakes.services import NGC1275, PERSEUS, FakeLibrary
+from tests.unit.agents.conftest import Desk, DeskMaker, FakeFrontEnd, check_history, check_timeline
 
 SENTENCE = "The turbulent velocities that we measure here for the first time balance the cooling of the core."
 CANARY = "canary-4f2a9d"

@@ -9,7 +9,6 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.unit.agents.conftest import DeskMaker, FakeFrontEnd, Recorder, check_history, check_timeline, strip
 
 from astroresearch.agents.request import AgentSettings, EditorContext, SendOutcome, SendRequest
 from astroresearch.engine.hooks import Hook, HookInput, HookOutput
@@ -17,6 +16,7 @@ from astroresearch.engine.messages import Message, ToolCall
 from astroresearch.engine.turn import Limits
 from astroresearch.errors import Conflict, InvalidInput, NotFound
 from astroresearch.store.database import Store
+from tests.unit.agents.conftest import DeskMaker, FakeFrontEnd, Recorder, check_history, check_timeline, strip
 
 
 def call(name: str, /, **arguments: Any) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import anyio
 import anyio.lowlevel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.agents.conftest import Desk, FakeFrontEnd, Recorder, check_history, check_timeline, make_desk
 
 from astroresearch.agents.request import SendRequest
 from astroresearch.engine.history import normalise
 from astroresearch.errors import Conflict
+from tests.unit.agents.conftest import Desk, FakeFrontEnd, Recorder, check_history, check_timeline, make_desk
 
 CALLS = st.sampled_from(
     [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
-from tests.unit.agents.conftest import DeskMaker, FakeFrontEnd, check_history, check_timeline
 
 from astroresearch.agents.subagent import offered
 from astroresearch.models.scripted import OUT_OF_REPLIES
 from astroresearch.tools.registry import standard
+from tests.unit.agents.conftest import DeskMaker, FakeFrontEnd, check_history, check_timeline
 
 TASK = {"task": "TASK: read the paper", "name": "reader"}
 

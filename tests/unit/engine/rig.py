@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.log import Letters, MemoryLog, MemoryResults
-from tests.fakes.tools import registry
-
 from astroresearch.engine.events import Event, ToolFinished
 from astroresearch.engine.hooks import Hook, Hooks
 from astroresearch.engine.loop import ReactEngine
@@ -17,6 +14,8 @@ from astroresearch.engine.permissions import PermissionGate, PermissionRules
 from astroresearch.engine.tool import AnyTool
 from astroresearch.engine.turn import Limits, TurnResult, TurnStart
 from astroresearch.models.scripted import Scripted
+from tests.fakes.log import Letters, MemoryLog, MemoryResults
+from tests.fakes.tools import registry
 
 SYSTEM = Message("system", "You help an astronomer.")
 

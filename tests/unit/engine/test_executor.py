@@ -5,9 +5,6 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.fakes.log import MemoryLog, MemoryResults, Person, complaints, unclosed
-from tests.fakes.tools import Journal, Named, Nothing, forever, tool
-from tests.unit.engine.rig import Rig, calls
 
 from astroresearch.engine.events import Noticed, ToolFinished, ToolProgressed, ToolStarted
 from astroresearch.engine.hooks import Hook, HookInput, HookOutput
@@ -16,6 +13,9 @@ from astroresearch.engine.permissions import PermissionRules
 from astroresearch.engine.tool import ToolContext, ToolOutput
 from astroresearch.engine.turn import Limits
 from astroresearch.errors import NotFound, StoreUnavailable
+from tests.fakes.log import MemoryLog, MemoryResults, Person, complaints, unclosed
+from tests.fakes.tools import Journal, Named, Nothing, forever, tool
+from tests.unit.engine.rig import Rig, calls
 
 
 async def one(what: Any, arguments: Any = None, name: str = "", **rig: Any) -> tuple[Rig, Message]:

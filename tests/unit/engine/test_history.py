@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes.log import complaints
 
 from astroresearch.engine.history import missing_result, normalise
 from astroresearch.engine.messages import Message, ToolCall
+from tests.fakes.log import complaints
 
 
 def call(ident: str, arguments: str = "{}", name: str = "read_file") -> ToolCall:

@@ -12,8 +12,6 @@ import anyio
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.fakes.log import Letters, MemoryLog, MemoryResults, complaints, fold, unclosed
-from tests.fakes.tools import Journal, registry, tool
 
 from astroresearch.engine.events import Event, MessageDelta, PermissionAsked, ToolFinished, ToolStarted
 from astroresearch.engine.history import normalise
@@ -25,6 +23,8 @@ from astroresearch.engine.tool import AnyTool, ToolContext, ToolOutput
 from astroresearch.engine.turn import Limits, PermissionAnswer, PermissionRequest, TurnResult, TurnStart
 from astroresearch.errors import NotFound
 from astroresearch.models.scripted import Scripted
+from tests.fakes.log import Letters, MemoryLog, MemoryResults, complaints, fold, unclosed
+from tests.fakes.tools import Journal, registry, tool
 
 STEP_TOKENS = 100
 LIMITS = Limits(max_steps=5, max_turn_tokens=900, max_concurrent_tools=2, max_result_chars=200)

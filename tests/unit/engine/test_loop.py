@@ -6,15 +6,15 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.fakes.log import Letters, MemoryLog, complaints, unclosed
-from tests.fakes.tools import Journal, tool
-from tests.unit.engine.rig import Rig, calls
 
 from astroresearch.engine.events import Failed, MessageDelta, Noticed, ThoughtDelta, ToolStarted, UsageReported
 from astroresearch.engine.messages import Message
 from astroresearch.engine.tool import ToolContext
 from astroresearch.engine.turn import Limits
 from astroresearch.errors import StoreUnavailable
+from tests.fakes.log import Letters, MemoryLog, complaints, unclosed
+from tests.fakes.tools import Journal, tool
+from tests.unit.engine.rig import Rig, calls
 
 SEARCH = {"text": "cooling flow"}
 

@@ -7,8 +7,6 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes.log import Person, unclosed
-from tests.fakes.tools import Flagged, Named, Text, tool
 
 from astroresearch.engine import commands, globs
 from astroresearch.engine.events import Event, PermissionAsked
@@ -17,6 +15,8 @@ from astroresearch.engine.permissions import Grant, PermissionGate, PermissionRu
 from astroresearch.engine.tool import AnyTool, Arguments, Rule, ToolContext
 from astroresearch.engine.turn import PermissionAnswer
 from astroresearch.engine.untrusted import Taint
+from tests.fakes.log import Person, unclosed
+from tests.fakes.tools import Flagged, Named, Text, tool
 
 
 @dataclass

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.fakes.faulty import Faulty, http
 
 from astroresearch.domain.paper import Identifiers, Paper
 from astroresearch.errors import NotFound, StoreUnavailable, Unreachable
 from astroresearch.library.acquire import Acquirer
 from astroresearch.sources.http import Http
+from tests.fakes.faulty import Faulty, http
 
 PDF = b"%PDF-1.7\n" + b"x" * 5000 + b"\n%%EOF\n"
 HTML = b"<!DOCTYPE html><html><body>Are you a robot?</body></html>"

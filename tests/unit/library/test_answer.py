@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.unit.library.pdfs import draw, lines
 
 from astroresearch.domain.paper import Identifiers, Paper
 from astroresearch.errors import DocumentError, NotFound, Unreachable
@@ -17,6 +16,7 @@ from astroresearch.library.parse import PdfParser
 from astroresearch.library.retrieve import Retriever
 from astroresearch.library.shelf import Shelf
 from astroresearch.store.database import Store
+from tests.unit.library.pdfs import draw, lines
 
 TITLE = "Gas motions in the core of a cluster"
 PAGE = [

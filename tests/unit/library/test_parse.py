@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.unit.library.pdfs import draw, lines
 
 from astroresearch.errors import DocumentError
 from astroresearch.library.parse import ParsedDocument, PdfLimits, PdfParser
 from astroresearch.library.quotes import PaperText
 from astroresearch.library.sentences import sentences
+from tests.unit.library.pdfs import draw, lines
 
 BODY = [
     "The quick brown galaxy rotates slowly around its massive centre.",

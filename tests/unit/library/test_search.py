@@ -7,7 +7,6 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
-from tests.fakes.faulty import Faulty, http
 
 from astroresearch.config import Secret
 from astroresearch.demo.standin import TOKEN, Standin
@@ -21,6 +20,7 @@ from astroresearch.sources.arxiv import Arxiv
 from astroresearch.sources.cds import Cds
 from astroresearch.sources.guard import loopback_pairs
 from astroresearch.sources.http import Http
+from tests.fakes.faulty import Faulty, http
 
 
 class MemoryPapers:

@@ -7,6 +7,11 @@ import json
 import re
 
 import pytest
+
+from astroresearch.engine.messages import Message, ToolCall
+from astroresearch.engine.model import ModelReply
+from astroresearch.models.profiles import Lessons, ModelProfile
+from astroresearch.models.wire import Encoder
 from tests.fakes.chat import HELLO, SYSTEM, ask, client
 from tests.fakes.provider import (
     DONE,
@@ -20,11 +25,6 @@ from tests.fakes.provider import (
     raw,
     text,
 )
-
-from astroresearch.engine.messages import Message, ToolCall
-from astroresearch.engine.model import ModelReply
-from astroresearch.models.profiles import Lessons, ModelProfile
-from astroresearch.models.wire import Encoder
 
 END = (chunk({}, "tool_calls"), DONE)
 PATH = '{"path": "main.tex"}'

@@ -8,6 +8,9 @@ import sys
 
 import anyio
 import pytest
+
+from astroresearch.engine.model import ModelRequest, TextDelta
+from astroresearch.errors import ModelError
 from tests.fakes.chat import HELLO, READ_FILE, SYSTEM, ask, client
 from tests.fakes.provider import (
     DONE,
@@ -25,9 +28,6 @@ from tests.fakes.provider import (
     text,
     usage,
 )
-
-from astroresearch.engine.model import ModelRequest, TextDelta
-from astroresearch.errors import ModelError
 
 END = (chunk({}, "stop"), DONE)
 

@@ -6,7 +6,6 @@ import json
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
-from tests.fakes.faulty import Faulty, http
 
 from astroresearch.config import Secret
 from astroresearch.demo.standin import TOKEN, Standin
@@ -18,6 +17,7 @@ from astroresearch.sources.arxiv_query import translate
 from astroresearch.sources.cds import Cds
 from astroresearch.sources.guard import loopback_pairs
 from astroresearch.sources.http import Http
+from tests.fakes.faulty import Faulty, http
 
 
 @pytest.mark.parametrize(

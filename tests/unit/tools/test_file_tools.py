@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes.services import FolderWorkspace, context, services
 
 from astroresearch.engine.tool import ToolContext
 from astroresearch.errors import AstroResearchError, Conflict, InvalidInput, NotAllowed, NotFound
@@ -14,6 +13,7 @@ from astroresearch.tools.files.glob_files import GlobFiles, GlobFilesArguments
 from astroresearch.tools.files.grep_files import GrepFiles, GrepFilesArguments
 from astroresearch.tools.files.read_file import ReadFile, ReadFileArguments
 from astroresearch.tools.ports import ToolServices
+from tests.fakes.services import FolderWorkspace, context, services
 
 TEXT = "\\documentclass{aastex7}\n\\begin{document}\nCooling flows \\citep{fabian}.\n\\end{document}\n"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fakes.services import PERSEUS, FakeLibrary, FolderWorkspace, context, services
 
 from astroresearch.engine.tool import ToolContext
 from astroresearch.errors import InvalidInput, NotFound, Unreachable
@@ -18,6 +17,7 @@ from astroresearch.tools.papers.rag_search import RagSearch, RagSearchArguments
 from astroresearch.tools.papers.save_note import SaveNote, SaveNoteArguments
 from astroresearch.tools.papers.search_papers import SearchPapers, SearchPapersArguments
 from astroresearch.tools.ports import ToolServices
+from tests.fakes.services import PERSEUS, FakeLibrary, FolderWorkspace, context, services
 
 SENTENCE = "The ripples in the core of the Perseus cluster carry as much energy as the gas radiates away."
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.fakes.services import FakeQuestions, FakeSkills, FakeSpawner, FakeTodos, FolderWorkspace, context, services
 
 from astroresearch.engine.tool import ToolContext
 from astroresearch.errors import InvalidInput, NotFound, StoreUnavailable
@@ -21,6 +20,7 @@ from astroresearch.tools.registry import standard
 from astroresearch.tools.session.ask_user import AskUser, AskUserArguments
 from astroresearch.tools.session.load_skill import LoadSkill, LoadSkillArguments
 from astroresearch.tools.session.todo_write import TodoWrite, TodoWriteArguments
+from tests.fakes.services import FakeQuestions, FakeSkills, FakeSpawner, FakeTodos, FolderWorkspace, context, services
 
 REPO = Path(__file__).resolve().parents[3]
 
