@@ -62,6 +62,8 @@ class Setting:
     "Never read from a workspace: secrets and everything that decides where data is sent."
     choices: tuple[str, ...] = ()
     secret: bool = False
+    files_only: bool = False
+    "A table that only the two config.toml files may hold. Both count: the workspace's entries come after the user's."
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -172,6 +174,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("permissions.ask", "list", [], "Rules that always ask."),
     Setting("permissions.allow", "list", [], "Rules that are allowed without asking.", user_only=True),
     Setting(
+        "hooks",
+        "table",
+        {},
+        "Commands that see what the agent does and may stop or change it: see Hooks. Not from the editor.",
+        files_only=True,
+    ),
+    Setting(
         "library.embedder",
         "str",
         "minilm",
@@ -263,8 +272,15 @@ class Problem:
 class Settings:
     """The settings in force: `settings["model.name"]`, each with the place it came from."""
 
-    def __init__(self, values: Mapping[str, Any], origins: Mapping[str, str], problems: tuple[Problem, ...]) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        origins: Mapping[str, str],
+        problems: tuple[Problem, ...],
+        tables: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {},
+    ) -> None:
         self._values = dict(values)
+        self._tables = dict(tables)
         self.origins = dict(origins)
         self.problems = problems
 
@@ -287,6 +303,10 @@ class Settings:
         """A setting of type list, as strings."""
         return tuple(str(v) for v in self[key])
 
+    def tables(self, key: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """A `files_only` setting: (file, table) of each file that has one, the user's first."""
+        return self._tables.get(key, ())
+
     def secret(self, key: str) -> Secret | None:
         """A secret setting, or None where it is not set."""
         value = str(self[key])
@@ -294,7 +314,7 @@ class Settings:
 
     def with_values(self, values: Mapping[str, Any]) -> Settings:
         """A copy with some values replaced: what was chosen in a window, secrets of the keyring."""
-        return Settings(self._values | dict(values), self.origins, self.problems)
+        return Settings(self._values | dict(values), self.origins, self.problems, self._tables)
 
     def secrets(self) -> tuple[str, ...]:
         """All secret values in force, for the redactor of the log."""
@@ -319,6 +339,7 @@ def load(
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     problems: list[Problem] = []
+    tables: dict[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {}
 
     def take(source: Mapping[str, Any], origin: str, *, from_workspace: bool = False) -> None:
         for key, value in _flatten(source).items():
@@ -331,6 +352,12 @@ def load(
                 )
             elif (bad := _misfit(setting, value)) is not None:
                 problems.append(Problem(origin, bad))
+            elif setting.files_only and origin == "editor":
+                if value != setting.default:
+                    problems.append(Problem(origin, f"`{key}` is read from config.toml only."))
+            elif setting.files_only:
+                tables[key] = (*tables.get(key, ()), (origin, value))
+                origins[key] = origin
             else:
                 values[key] = value
                 origins[key] = origin
@@ -346,7 +373,7 @@ def load(
                 break
     if editor:
         take({k: v for k, v in _flatten(editor).items() if v not in (None, "") and k in _BY_KEY}, "editor")
-    return Settings(values, origins, tuple(problems))
+    return Settings(values, origins, tuple(problems), tables)
 
 
 def _read_toml(path: Path, problems: list[Problem]) -> dict[str, Any]:
@@ -414,15 +441,37 @@ def granted(workspace: Path, where: Folders) -> tuple[str, ...]:
 
 def grant(workspace: Path, rule: str, where: Folders) -> None:
     """Remembers a rule that the user allowed for this workspace."""
-    real = str(workspace.resolve())
-    everything = {k: v for k, v in _read_toml(where.grants_file, []).items() if isinstance(v, list)}
-    rules = everything.setdefault(real, [])
+    everything = _grants(where)
+    rules = everything.setdefault(str(workspace.resolve()), [])
     if rule not in rules:
         rules.append(rule)
-        lines = [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in sorted(everything.items())]
-        where.grants_file.parent.mkdir(parents=True, exist_ok=True)
-        head = '# What you allowed "in this workspace". Delete a rule or a line to take it back.\n'
-        where.grants_file.write_text(head + "\n".join(lines) + "\n", "utf-8")
+        _write_grants(everything, where)
+
+
+def revoke(workspace: Path, rule: str, where: Folders) -> bool:
+    """Forgets a rule that the user allowed for this workspace; True if there was one."""
+    everything = _grants(where)
+    real = str(workspace.resolve())
+    rules = everything.get(real, [])
+    if rule not in rules:
+        return False
+    everything[real] = [kept for kept in rules if kept != rule]
+    _write_grants({key: kept for key, kept in everything.items() if kept}, where)
+    return True
+
+
+def _grants(where: Folders) -> dict[str, list[Any]]:
+    return {k: v for k, v in _read_toml(where.grants_file, []).items() if isinstance(v, list)}
+
+
+def _write_grants(everything: Mapping[str, list[Any]], where: Folders) -> None:
+    lines = [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in sorted(everything.items())]
+    where.grants_file.parent.mkdir(parents=True, exist_ok=True)
+    head = '# What you allowed "in this workspace". Delete a rule or a line to take it back.\n'
+    # Another window may be reading: it sees the old file or the new one.
+    beside = where.grants_file.with_name(f"{where.grants_file.name}.{os.getpid()}")
+    beside.write_text(head + "\n".join(lines) + "\n", "utf-8")
+    beside.replace(where.grants_file)
 
 
 def is_trusted(workspace: Path, where: Folders) -> bool:

@@ -10,7 +10,7 @@ from astroresearch.agents.parts import EngineParts
 from astroresearch.agents.prompt import subagent_prompt, title_of
 from astroresearch.agents.running import LiveTurn
 from astroresearch.domain.skill import SkillInfo
-from astroresearch.engine.events import SubagentFinished, SubagentStarted, ToolStatus
+from astroresearch.engine.events import Noticed, SubagentFinished, SubagentStarted, ToolStatus
 from astroresearch.engine.hooks import HookInput
 from astroresearch.engine.messages import Message, new_call_id
 from astroresearch.engine.permissions import PermissionGate
@@ -130,9 +130,11 @@ class SubagentSpawner:
         )
 
     async def _fire(self, event: Any, parent: LiveTurn, child: LiveTurn) -> None:
-        await self._parts.hooks.fire(
+        output = await self._parts.hooks.fire(
             HookInput(event, parent.root_id, child.agent, {"parent": parent.agent, "child_session": child.session_id})
         )
+        if output.warning:
+            parent.emit(Noticed("warning", output.warning))
 
 
 def offered(registry: Registry, *, read_only: bool) -> Registry:

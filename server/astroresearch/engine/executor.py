@@ -180,9 +180,10 @@ class Executor:
             return _End(
                 "failed", f"Refused at time {REFUSE_AT}: the same call keeps giving the same result. It did not run."
             )
-        hook = await self._hook("PreToolUse", tool, {"tool_input": parsed.raw})
+        hook = await self._hook("PreToolUse", tool, {"tool_call_id": one.call.id, "tool_input": parsed.raw})
         if hook.updated_input is not None:
             parsed = one.parsed = arguments.fit(tool, hook.updated_input)
+            self._around.emit(Noticed("info", f"A hook changed the input of `{tool.name}`."))
         context = self._context(one)
         verdict = await self._around.permissions.decide(
             tool, parsed.args, context, taint=self._taint, emit=self._around.emit, mode=self._start.mode, hook=hook
@@ -196,7 +197,7 @@ class Executor:
             one.end = await self._guarded(self._execute(one, tool, parsed, context))
         assert one.end is not None
         one.end.added += [hook.context] if hook.context else []
-        return await self._after(one.end, tool, parsed)
+        return await self._after(one.call, one.end, tool, parsed)
 
     async def _execute(self, one: _Running, tool: AnyTool, parsed: arguments.Parsed, context: ToolContext[Any]) -> _End:
         seconds = tool.timeout_s if tool.timeout_s is not None else self._around.limits.tool_timeout_s
@@ -216,9 +217,14 @@ class Executor:
             return _End("failed", f"`{tool.name}` did not finish within {seconds:g} s and was stopped.{more}")
         return _End("failed" if output.is_error else "completed", output.content, output)
 
-    async def _after(self, end: _End, tool: AnyTool, parsed: arguments.Parsed) -> _End:
+    async def _after(self, call: ToolCall, end: _End, tool: AnyTool, parsed: arguments.Parsed) -> _End:
         event: HookEvent = "PostToolUse" if end.status == "completed" else "PostToolUseFailure"
-        payload = {"tool_input": parsed.raw, "tool_output": end.content, "is_error": end.status != "completed"}
+        payload = {
+            "tool_call_id": call.id,
+            "tool_input": parsed.raw,
+            "tool_output": end.content,
+            "is_error": end.status != "completed",
+        }
         hook = await self._hook(event, tool, payload)
         if hook.updated_output is not None:
             end.content = hook.updated_output

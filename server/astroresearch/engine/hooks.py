@@ -1,7 +1,7 @@
 """Hooks: code or commands of the user that see a turn's events and may stop or change them.
 
-Thirteen events are named; `PreToolUse` and `PostToolUse` are called by the executor, `SessionStart`, `UserPromptSubmit` and
-`Stop` by agents/session. Several hooks on one event run side by side; deny wins over ask, ask over allow; a hook can't
+Thirteen events are named; `CALLED` says which of them anything fires today: those of tools by the executor, the others by
+agents/. Several hooks on one event run side by side; deny wins over ask, ask over allow; a hook can't
 overrule a deny rule, and input that it changed is checked again.
 """
 
@@ -31,6 +31,10 @@ HookEvent = Literal[
     "Stop",
     "Notification",
 ]
+CALLED: frozenset[HookEvent] = frozenset(
+    {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart",
+     "SubagentStop", "Stop"}
+)  # fmt: skip
 _RANK = {"deny": 0, "ask": 1, "allow": 2, None: 3}
 
 
@@ -42,7 +46,7 @@ class HookInput:
     session_id: str
     agent: str
     payload: Mapping[str, Any] = field(default_factory=dict)
-    "PreToolUse: tool_name, tool_input. PostToolUse: also tool_output, is_error."
+    "PreToolUse: tool_name, tool_call_id, tool_input. PostToolUse: also tool_output, is_error."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ HookFunction = Callable[[HookInput], Awaitable[HookOutput | None]]
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One registered hook; `matcher` is a glob on the tool's name (empty or `*`: every tool)."""
+    """One registered hook; `matcher` is a glob on the tool's name, or several with `|` (empty or `*`: every tool)."""
 
     event: HookEvent
     run: HookFunction
@@ -73,12 +77,21 @@ class Hook:
     fail_closed: bool = False
     name: str = ""
 
+    def matches(self, tool: str) -> bool:
+        """Whether it is about this tool; for events without one, about the empty name."""
+        return any(fnmatchcase(tool, one.strip()) for one in (self.matcher or "*").split("|"))
+
 
 class Hooks:
     """All hooks in force."""
 
     def __init__(self, hooks: Sequence[Hook] = ()) -> None:
         self._hooks = list(hooks)
+        self._configured: list[Hook] = []
+
+    def configure(self, hooks: Sequence[Hook]) -> None:
+        """Replaces those of the settings; those that were registered otherwise stay, and come before them."""
+        self._configured = list(hooks)
 
     def add(self, hook: Hook) -> None:
         """Registers one more."""
@@ -87,7 +100,7 @@ class Hooks:
     async def fire(self, given: HookInput) -> HookOutput:
         """Runs the matching hooks side by side and joins what they want."""
         tool = str(given.payload.get("tool_name", ""))
-        hooks = [h for h in self._hooks if h.event == given.event and fnmatchcase(tool, h.matcher or "*")]
+        hooks = [h for h in (*self._hooks, *self._configured) if h.event == given.event and h.matches(tool)]
         if not hooks:
             return HookOutput()
         outputs: list[HookOutput] = [HookOutput()] * len(hooks)

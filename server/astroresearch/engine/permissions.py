@@ -81,6 +81,7 @@ class Grant:
 
     rule: str
     agent: str
+    "`*` is every agent: what was allowed in the workspace before this session."
     scope: Literal["session", "workspace"]
 
 
@@ -121,6 +122,7 @@ class PermissionGate:
         asker: None: nobody can be asked.
         mode: `plan` forbids everything that changes something, whatever a turn's own mode is.
         on_grant: Told of every new grant, so that those for the workspace can be stored.
+        grants: What the user has allowed before.
     """
 
     def __init__(
@@ -130,16 +132,23 @@ class PermissionGate:
         mode: Mode = "agent",
         *,
         on_grant: Callable[[Grant], None] | None = None,
+        grants: Sequence[Grant] = (),
     ) -> None:
-        self.rules = rules
         self.asker = asker
         self.mode: Mode = mode
+        self._question = anyio.Lock()
+        self.configure(rules, grants, on_grant)
+
+    def configure(
+        self, rules: PermissionRules, grants: Sequence[Grant], on_grant: Callable[[Grant], None] | None
+    ) -> None:
+        """Other rules and grants, from the next call on, also of a turn that runs."""
+        self.rules = rules
         self._on_grant = on_grant
         self._deny = [ParsedRule.strictly(r) for r in rules.deny]
         self._ask = [ParsedRule.strictly(r) for r in rules.ask]
         self._allow = [p for r in rules.allow if (p := ParsedRule.parse(r))]
-        self._grants: list[Grant] = []
-        self._question = anyio.Lock()
+        self._grants = list(grants)
 
     @property
     def grants(self) -> tuple[Grant, ...]:
@@ -225,7 +234,7 @@ class PermissionGate:
         return self._default(call.tool)
 
     def _granted(self, call: _Call) -> list[ParsedRule]:
-        mine = [g.rule for g in self._grants if g.agent == call.context.agent]
+        mine = [g.rule for g in self._grants if g.agent in ("*", call.context.agent)]
         return [parsed for rule in mine if (parsed := ParsedRule.parse(rule)) is not None]
 
     def _default(self, tool: AnyTool) -> _Opinion:
@@ -292,7 +301,7 @@ def _verdict(call: _Call, opinion: _Opinion) -> Verdict:
     if opinion.decision == "allow":
         return Verdict(True)
     if opinion.decision == "deny":
-        return Verdict(False, f"`{call.tool.name}` did not run: {opinion.reason}. {_UNDONE}")
+        return Verdict(False, f"`{call.tool.name}` did not run: {opinion.reason.removesuffix('.')}. {_UNDONE}")
     why = f" {opinion.reason}" if opinion.reason else ""
     text = f"`{call.tool.name}` needs the user's permission and nobody can be asked, so it did not run.{why} {_UNDONE}"
     return Verdict(False, text)
