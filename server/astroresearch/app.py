@@ -12,6 +12,7 @@ import anyio.to_thread
 from lsprotocol import types as T
 
 from astroresearch import __version__, config
+from astroresearch.agents import hooks as configured_hooks
 from astroresearch.agents.session import AgentSettings, SessionManager
 from astroresearch.agents.skills import SkillLibrary, places
 from astroresearch.config import Folders, Settings, folders
@@ -93,10 +94,11 @@ async def assemble(server: Server, startup: Startup) -> Services:
     )  # fmt: skip
     front_end = EditorFrontEnd(server, settings.number("agent.question_timeout_s"))
     workspace = EditorWorkspace(server, [where.papers, where.tool_results, *skills.folders])
+    hooks = Hooks()
     sessions = SessionManager(
-        sessions=store.sessions, models=models.find, registry=registry.standard(), hooks=Hooks(),
+        sessions=store.sessions, models=models.find, registry=registry.standard(), hooks=hooks,
         results=FileResults(where.tool_results), front_end=front_end, skills=skills,
-        settings=agent_settings(settings, root, where),
+        settings=agent_settings(settings, root, where), audit=store.audit,
     )  # fmt: skip
     sessions.use(
         ToolServices(
@@ -105,7 +107,7 @@ async def assemble(server: Server, startup: Startup) -> Services:
         )
     )  # fmt: skip
     await _keep_open(server, sessions)
-    admin = Admin(server, models, store, catalogue, http, embedder, where, sessions, root)
+    admin = Admin(server, models, store, catalogue, http, embedder, where, sessions, root, hooks)
     server.spawn(indexer.run)
     server.spawn(store.maintain)
     server.spawn(_tell_changes, server, store)
@@ -207,7 +209,7 @@ class Admin:
 
     def __init__(
         self, server: Server, models: Models, store: Store, catalogue: Catalogue, http: Http,
-        embedder: LocalEmbedder | None, where: Folders, sessions: SessionManager, root: Path | None,
+        embedder: LocalEmbedder | None, where: Folders, sessions: SessionManager, root: Path | None, hooks: Hooks,
     ) -> None:  # fmt: skip
         self._server = server
         self._models = models
@@ -218,6 +220,9 @@ class Admin:
         self._where = where
         self._sessions = sessions
         self._root = root
+        self._hooks = hooks
+        self._hook_problems: tuple[config.Problem, ...] = ()
+        self._use_hooks()
 
     async def status(self) -> Mapping[str, Any]:
         """What is configured, what is missing, how to mend it; each part `{ok, text, hint}`."""
@@ -239,7 +244,7 @@ class Admin:
             "embedder": _embedder_status(self._embedder, library),
             "workspace": self._workspace_status(),
             "grants": list(config.granted(self._root, self._where)) if self._root is not None else [],
-            "problems": [{"where": p.where, "message": p.message} for p in settings.problems],
+            "problems": [{"where": p.where, "message": p.message} for p in (*settings.problems, *self._hook_problems)],
         }
 
     def _model_status(self) -> dict[str, Any]:
@@ -305,6 +310,30 @@ class Admin:
         settings = self._models.settings
         self._catalogue.ads = _ads(self._http, settings)
         self._sessions.configure(agent_settings(settings, self._root, self._where))
+        self._use_hooks()
+
+    def _use_hooks(self) -> None:
+        settings = self._models.settings
+        around = configured_hooks.Surroundings(
+            self._root, self._sessions.redactor, settings.secrets(), registry.standard().names()
+        )
+        found, self._hook_problems = configured_hooks.configured(settings, around)
+        self._hooks.configure(found)
+
+    def grants(self) -> list[dict[str, Any]]:
+        """What the user has allowed: in this workspace, and in the sessions of this window."""
+        stored = config.granted(self._root, self._where) if self._root is not None else ()
+        rows = [{"rule": rule, "scope": "workspace", "agent": "", "sessionId": ""} for rule in stored]
+        for session_id, grant in self._sessions.all_grants():
+            if not (grant.scope == "workspace" and grant.rule in stored):
+                rows.append({"rule": grant.rule, "scope": grant.scope, "agent": grant.agent, "sessionId": session_id})
+        return rows
+
+    async def revoke(self, rule: str) -> bool:
+        """Takes a rule back at once and for good."""
+        held = await self._sessions.revoke_everywhere(rule)
+        stored = self._root is not None and config.revoke(self._root, rule, self._where)
+        return held or stored
 
 
 def _part(ok: bool, text: str, hint: str = "", **more: Any) -> dict[str, Any]:
@@ -344,9 +373,10 @@ def agent_settings(settings: Settings, workspace: Path | None, where: Folders) -
         rules=PermissionRules(
             deny=settings.items("permissions.deny"),
             ask=settings.items("permissions.ask"),
-            allow=(*settings.items("permissions.allow"), *granted),
+            allow=settings.items("permissions.allow"),
             edits="accept" if settings.text("permissions.edits") == "accept" else "ask",
         ),
+        granted=granted,
         on_grant=keep,
         question_timeout_s=settings.number("agent.question_timeout_s"),
     )

@@ -27,15 +27,16 @@ def strings_of(constant: str) -> list[str]:
     return re.findall(r'"([^"]+)"', match[1])
 
 
-def test_every_setting_of_the_server_can_be_set_except_secrets() -> None:
-    expected = {f"astroresearch.{s.key}" for s in SETTINGS if not s.secret}
+SHOWN = [setting for setting in SETTINGS if not (setting.secret or setting.files_only)]
+
+
+def test_every_setting_of_the_server_can_be_set_except_secrets_and_hooks() -> None:
+    expected = {f"astroresearch.{s.key}" for s in SHOWN}
     assert set(PROPERTIES) - OWN == expected
 
 
 def test_types_defaults_choices_and_words_are_the_servers() -> None:
-    for setting in SETTINGS:
-        if setting.secret:
-            continue
+    for setting in SHOWN:
         shown = PROPERTIES[f"astroresearch.{setting.key}"]
         assert shown["type"] == TYPES[setting.type], setting.key
         assert shown["default"] == setting.default, setting.key
@@ -44,10 +45,9 @@ def test_types_defaults_choices_and_words_are_the_servers() -> None:
 
 
 def test_a_workspace_can_set_nothing_that_is_the_users_alone() -> None:
-    for setting in SETTINGS:
-        if not setting.secret:
-            scope = PROPERTIES[f"astroresearch.{setting.key}"]["scope"]
-            assert scope == ("machine" if setting.user_only else "resource"), setting.key
+    for setting in SHOWN:
+        scope = PROPERTIES[f"astroresearch.{setting.key}"]["scope"]
+        assert scope == ("machine" if setting.user_only else "resource"), setting.key
 
 
 def test_an_untrusted_workspace_can_set_nothing_at_all() -> None:

@@ -75,6 +75,8 @@ class AgentSettings:
     secrets: Sequence[str] = ()
     "Replaced wherever they turn up."
     rules: PermissionRules = field(default_factory=PermissionRules)
+    granted: Sequence[str] = ()
+    "Rules that the user has allowed in this workspace before."
     on_grant: Callable[[Grant], None] | None = None
     "Told of what the user allows, so that grants for the workspace can be kept."
     question_timeout_s: float = 300.0

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import anyio.abc
 
+from astroresearch.agents.audit import Audit, AuditedGate
 from astroresearch.agents.export import shown, to_markdown
 from astroresearch.agents.frontend import FrontEnd
 from astroresearch.agents.parts import EngineParts
@@ -37,11 +38,13 @@ from astroresearch.engine.permissions import Grant, PermissionGate
 from astroresearch.engine.tool import Registry
 from astroresearch.engine.turn import ResultStore
 from astroresearch.errors import AstroResearchError, Conflict, InvalidInput, NotFound
+from astroresearch.store.audit import AuditStore
 from astroresearch.store.sessions import SessionStore
 
 __all__ = ["AgentSettings", "EditorContext", "SendOutcome", "SendRequest", "SessionManager", "Sink"]
 
 MAX_QUEUED = 20
+_EVERY = "*"
 _log = logging.getLogger(__name__)
 
 
@@ -59,6 +62,7 @@ class SessionManager:
         front_end: How the user is asked.
         skills: What `load_skill` knows.
         settings: What is the same for all turns.
+        audit: Where the audit log is kept; None: nowhere.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class SessionManager:
         front_end: FrontEnd,
         skills: SkillLibrary,
         settings: AgentSettings | None = None,
+        audit: AuditStore | None = None,
     ) -> None:
         self._sessions = sessions
         self._models = models
@@ -84,6 +89,9 @@ class SessionManager:
         hooks.add(Hook("PostToolUse", self._hide_secrets, name="redactor"))
         hooks.add(Hook("PostToolUseFailure", self._hide_secrets, name="redactor"))
         running = self._parts.running
+        self._audit = Audit(audit, self.redactor, running)
+        for hook in self._audit.hooks():
+            hooks.add(hook)
         self.questions = QuestionDesk(running, front_end, timeout_s=settings.question_timeout_s)
         "For `ToolServices.questions`."
         self.todos = Todos(sessions, running)
@@ -102,17 +110,14 @@ class SessionManager:
         self._parts.services = services
 
     def configure(self, settings: AgentSettings) -> None:
-        """New settings: for running sessions from their next turn on; what the user has allowed stays allowed."""
+        """New settings: limits from a session's next turn on, rules at once; what the user has allowed stays allowed."""
         self._settings = settings
         self.redactor.learn(settings.secrets)
         self._parts.limits = settings.limits
         self._parts.prices = settings.prices
         self.questions.timeout_s = settings.question_timeout_s
         for runtime in self._runtimes.values():
-            granted = runtime.gate.grants
-            runtime.gate = self._gate(runtime.session_id)
-            for grant in granted:
-                runtime.gate.grant(grant)
+            runtime.gate.configure(settings.rules, self._kept(runtime.gate.grants), settings.on_grant)
 
     async def __aenter__(self) -> SessionManager:
         """Opens the task group in which turns run."""
@@ -196,12 +201,34 @@ class SessionManager:
     def grants(self, session_id: str) -> tuple[Grant, ...]:
         """What the user has allowed in this session since it was opened here."""
         runtime = self._runtimes.get(session_id)
-        return runtime.gate.grants if runtime is not None else ()
+        return tuple(g for g in runtime.gate.grants if g.agent != _EVERY) if runtime is not None else ()
 
     def revoke(self, session_id: str, rule: str) -> bool:
-        """Takes one of them back; True if there was one."""
+        """Takes one of them back, from the next call on; True if there was one."""
         runtime = self._runtimes.get(session_id)
         return runtime is not None and runtime.gate.revoke(rule)
+
+    def all_grants(self) -> Sequence[tuple[str, Grant]]:
+        """(session id, grant) of everything that was allowed in this window; those of the workspace are not repeated."""
+        return [(id_, grant) for id_ in self._runtimes for grant in self.grants(id_)]
+
+    async def revoke_everywhere(self, rule: str) -> bool:
+        """Takes a rule back in all sessions of this window, also from turns that run; True if it held anywhere."""
+        held = rule in self._settings.granted
+        kept = tuple(r for r in self._settings.granted if r != rule)
+        self._settings = dataclasses.replace(self._settings, granted=kept)
+        for session_id, runtime in list(self._runtimes.items()):
+            if runtime.gate.revoke(rule):
+                held = True
+                await self._audit.add(session_id, "user", "revoke", {"rule": rule})
+        return held
+
+    async def audit(self, session_id: str, limit: int = 1_000) -> Sequence[dict[str, Any]]:
+        """The newest entries of a session's audit log as plain JSON, oldest first; a deleted session keeps its own."""
+        entries = await self._audit.list(session_id, limit)
+        if not entries:
+            await self._record(session_id)
+        return [plain(entry) for entry in entries]
 
     def is_running(self, session_id: str) -> bool:
         """Whether a turn runs or waits in this session, in this window."""
@@ -293,7 +320,17 @@ class SessionManager:
         return runtime
 
     def _gate(self, session_id: str) -> PermissionGate:
-        return PermissionGate(self._settings.rules, self.questions.asker(session_id), on_grant=self._settings.on_grant)
+        settings, asker = self._settings, self.questions.asker(session_id)
+        return AuditedGate(settings.rules, asker, self._audit, on_grant=settings.on_grant, grants=self._kept(()))
+
+    def _kept(self, before: Sequence[Grant]) -> tuple[Grant, ...]:
+        """What is allowed now: what is stored for the workspace, and what was allowed in this session before."""
+        settings = self._settings
+        stored = [Grant(rule, _EVERY, "workspace") for rule in settings.granted]
+        # One for the workspace that is stored no longer was taken back in another window or in the file.
+        lost = {g for g in before if g.scope == "workspace" and settings.on_grant and g.rule not in settings.granted}
+        kept = [g for g in before if g.agent != _EVERY and g not in lost]
+        return (*stored, *kept)
 
     async def _finished(self, runtime: Runtime, job: Job) -> SendOutcome:
         try:

@@ -20,7 +20,12 @@ _LAZY = {
     "export": ("astroresearch.cli.papers", "export", "Print BibTeX of papers of the library."),
     "target": ("astroresearch.cli.papers", "target", "Resolve the name of a celestial object."),
     "notes": ("astroresearch.cli.notes", "notes", "List, add, show, delete and export notes."),
-    "sessions": ("astroresearch.cli.sessions", "sessions", "List, show, export and delete conversations."),
+    "sessions": ("astroresearch.cli.sessions", "sessions", "List, show, audit, export and delete conversations."),
+    "permissions": (
+        "astroresearch.cli.permissions",
+        "permissions",
+        "List what you allowed the agent, and take it back.",
+    ),
     "tools": ("astroresearch.cli.admin", "tools", "List the agent's tools."),
     "check": (
         "astroresearch.cli.check",

@@ -1,4 +1,4 @@
-"""`sessions list | show | export | delete`."""
+"""`sessions list | show | audit | export | delete`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from astroresearch.lsp.client import connect
 
 @click.group()
 def sessions() -> None:
-    """List, show, export and delete conversations."""
+    """List, show, audit, export and delete conversations."""
 
 
 @sessions.command("list")
@@ -85,3 +85,24 @@ async def _delete(out: Output, session_id: str) -> int:
         answer = await client.request("astroresearch/session/delete", {"sessionId": session_id})
     out.row("deleted", answer, "Deleted." if answer["deleted"] else "There is no such conversation.")
     return OK if answer["deleted"] else FINDINGS
+
+
+@sessions.command()
+@click.argument("session_id")
+@json_option
+def audit(session_id: str, as_json: bool) -> None:
+    """Show what a conversation's agent was allowed or refused, and how it ended."""
+    run(out := Output(as_json), _audit, out, session_id)
+
+
+async def _audit(out: Output, session_id: str) -> int:
+    async with connect(None) as client:
+        answer = await client.request("astroresearch/session/audit", {"sessionId": session_id})
+    for entry in answer["entries"]:
+        told = entry["payload"]
+        did = told.get("decision") or told.get("status") or entry["kind"]
+        about = told.get("tool") or told.get("rule", "")
+        asked = " (you were asked)" if told.get("asked") else ""
+        why = f": {' '.join(told['reason'].split())}" if told.get("reason") else ""
+        out.row("audit", entry, f"{entry['ts'][:19]}  {entry['agent']:<8} {did:<10} {about}{asked}{why}")
+    return OK if answer["entries"] else FINDINGS

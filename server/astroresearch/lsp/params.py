@@ -89,6 +89,12 @@ class SessionRename(Params):
     title: str = Field(min_length=1, max_length=200)
 
 
+class PermissionRule(Params):
+    """A rule as `permissions/list` shows it."""
+
+    rule: str = Field(min_length=1)
+
+
 class PapersSearch(Params):
     """ADS and arXiv at once, merged."""
 

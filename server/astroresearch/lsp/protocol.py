@@ -40,6 +40,13 @@ METHODS: Mapping[str, Method] = {
     PREFIX + "session/rename": Method("SessionRename", "Session", "sessions:rename"),
     PREFIX + "session/delete": Method("SessionRef", "{deleted}", "sessions:delete"),
     PREFIX + "session/export": Method("SessionRef", "{markdown}", "sessions:export"),
+    PREFIX + "session/audit": Method(
+        "SessionRef", "{entries: [{ts, sessionId, agent, kind, payload}]}", "sessions:audit"
+    ),
+    PREFIX + "permissions/list": Method(
+        "Nothing", "{grants: [{rule, scope, agent, sessionId}]}", "permissions:list_grants"
+    ),
+    PREFIX + "permissions/revoke": Method("PermissionRule", "{revoked}", "permissions:revoke"),
     PREFIX + "models/list": Method("Nothing", "{models: [{name, active, reason}]}", "status:models"),
     PREFIX + "models/choose": Method("ModelChoose", "{active}", "status:choose"),
     PREFIX + "secrets/set": Method("SecretSet", "{accepted}", "status:set_secret"),

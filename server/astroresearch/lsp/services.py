@@ -54,6 +54,14 @@ class Admin(Protocol):
         """Keeps a secret in memory and puts it into force."""
         ...
 
+    def grants(self) -> list[dict[str, Any]]:
+        """What the user has allowed, `{rule, scope, agent, sessionId}` each."""
+        ...
+
+    async def revoke(self, rule: str) -> bool:
+        """Takes a rule back at once and for good; False if nothing was allowed by it."""
+        ...
+
     def reload(self, editor: Mapping[str, Any]) -> None:
         """Puts changed settings of the editor into force."""
         ...

@@ -52,3 +52,9 @@ async def export(server: Server, params: SessionRef) -> dict[str, str]:
     """The conversation as Markdown."""
     services = await server.ready()
     return {"markdown": await services.sessions.export(params.session_id)}
+
+
+async def audit(server: Server, params: SessionRef) -> dict[str, Any]:
+    """What was allowed or refused, and how it ended."""
+    services = await server.ready()
+    return {"entries": await services.sessions.audit(params.session_id)}
