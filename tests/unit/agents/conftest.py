@@ -206,6 +206,7 @@ async def make_desk(
         front_end=front,
         skills=known,
         settings=settings,
+        audit=store.audit,
     )
     manager.use(
         services(
