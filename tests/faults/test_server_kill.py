@@ -152,7 +152,6 @@ async def test_two_servers_share_a_library(tmp_path: Path) -> None:
     assert len(notes) > 10
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_two_servers_share_a_library_for_long(tmp_path: Path) -> None:
     _, errors = await share(tmp_path, 2, 20)
