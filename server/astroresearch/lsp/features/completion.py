@@ -29,7 +29,7 @@ from astroresearch.manuscript.unicode import fold, plain
 
 LIMIT = 50
 LIBRARY_LIMIT = 5
-THREAD_FROM = 6_000
+THREAD_FROM = 1_000
 "Entries from which on a search leaves the event loop."
 LIBRARY_S = 0.03
 "How long a keystroke waits for the library's papers."
