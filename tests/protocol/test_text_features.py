@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from astroresearch.demo.standin import Standin
 from astroresearch.lsp.client import Client, RemoteError
 
 BIB = (
@@ -165,3 +166,14 @@ async def test_files_in_any_encoding(server: Any, tmp_path: Path, encoding: str)
         uri = await client.open_document(tmp_path / "main.tex")
         answer = await ask(client, uri, "completion", {"line": 1, "character": 7})
         assert {item["label"] for item in answer["items"]} == {"müll1", "m2"}
+
+
+async def test_papers_of_the_library_are_offered_below_the_bibs_own(server: Any, workspace: Path) -> None:
+    async with Standin() as standin, server(workspace, env=dict(standin.env)) as client:
+        await client.request("astroresearch/notes/create", {"text": "x", "paper": "2012ARA&A..50..455F"})
+        text = "\\documentclass{article}\n\\begin{document}\n\\cite{Feedback}\n\\bibliography{refs}\n\\end{document}\n"
+        uri = await client.open_document(workspace / "main.tex", text)
+        at = {"textDocument": {"uri": uri}, "position": {"line": 2, "character": 14}}
+        answer = await client.request("textDocument/completion", at)
+        offered = {item["label"]: item for item in answer["items"]}
+        assert offered["2012ARA&A..50..455F"]["command"]["command"] == "astroresearch.bib.insert"

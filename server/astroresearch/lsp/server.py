@@ -31,9 +31,12 @@ from astroresearch.lsp.text import Documents
 from astroresearch.lsp.transport import REQUEST_FAILED, Protocol, ResponseFailure, converter_factory
 
 if TYPE_CHECKING:
+    from astroresearch.domain.paper import Paper
     from astroresearch.lsp.projects import Projects
 
 log = logging.getLogger(__name__)
+LIBRARY_CANDIDATES = 2_000
+"Papers of the library, newest first, that completion looks through."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class Server(LanguageServer):
         self._startup = Startup((), {}, None, "")
         self.documents = Documents()
         self._projects: Projects | None = None
+        self._known_papers: list[Paper] | None = None
         self.progress_cancels: dict[str | int, Callable[[], None]] = {}
         "What `window/workDoneProgress/cancel` of a token stops."
         self._register()
@@ -183,6 +187,23 @@ class Server(LanguageServer):
         except AstroResearchError:  # a hover without marks is better than none
             return None
         return {"paperId": paper.id, "inLibrary": paper.state == "searchable", "notes": len(notes)}
+
+    async def library_candidates(self, query: str) -> list[Paper]:
+        """Papers of the library whose authors, title, year or names hold all words of a query; for completion."""
+        services = self._services
+        words = query.casefold().split()
+        if services is None or not words or len(query) < 2:
+            return []
+        if self._known_papers is None:
+            try:
+                self._known_papers, _ = await services.list_papers(LIBRARY_CANDIDATES, 0)
+            except AstroResearchError:  # a completion without the library is better than none
+                return []
+        return [paper for paper in self._known_papers if all(word in _haystack(paper) for word in words)][:10]
+
+    def library_changed(self) -> None:
+        """The library has other papers than before, by this window or another."""
+        self._known_papers = None
 
     # -- life
 
@@ -293,6 +314,7 @@ class Server(LanguageServer):
         item = params.text_document
         self.documents.open(item.uri, item.text, item.version, item.language_id)
         self._changed(item.uri)
+        self.spawn(self.projects.warm, item.uri)
 
     def _did_change(self, params: T.DidChangeTextDocumentParams) -> None:
         ref = params.text_document
@@ -360,6 +382,12 @@ class Server(LanguageServer):
                     await self._services.close()
             writer.close()
         return self.protocol.exit_code if self.protocol.exit_code is not None else 0
+
+
+def _haystack(paper: Paper) -> str:
+    ids = paper.identifiers
+    names = (ids.bibcode, ids.doi, ids.arxiv)
+    return " ".join((*paper.authors, paper.title, str(paper.year), *names)).casefold()
 
 
 def uri_to_path(uri: str) -> Path | None:

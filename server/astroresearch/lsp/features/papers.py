@@ -134,6 +134,7 @@ async def remove(server: Server, params: PaperRef) -> dict[str, bool]:
 
 
 def _changed(server: Server, paper_id: str) -> None:
+    server.library_changed()
     server.send_notification(SERVER_NOTIFICATIONS[1], {"paperId": paper_id})
 
 
