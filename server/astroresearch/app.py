@@ -443,6 +443,7 @@ def _key_format(name: str) -> Any:
 async def _tell_changes(server: Server, store: Store) -> None:
     """Tells this window what other windows changed."""
     async for topics in store.changes():
+        server.library_changed()
         for index in {_TOPICS[topic] for topic in topics if topic in _TOPICS}:
             server.send_notification(SERVER_NOTIFICATIONS[index], {})
 
