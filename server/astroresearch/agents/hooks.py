@@ -33,6 +33,7 @@ MAX_TEXT = 10_000
 DEFAULT_TIMEOUT_S = 60.0
 GRACE_S = 0.4
 "Between the polite and the final signal."
+_SHORT = 12
 _TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"})
 _STOPPING = frozenset({"PreToolUse", "UserPromptSubmit"})
 "Events whose `deny` keeps something from happening."
@@ -221,11 +222,16 @@ def environment(secrets: Sequence[str]) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name not in _SECRET_NAMES and not any(secret and secret in value for secret in secrets)
+        if name not in _SECRET_NAMES and not any(_holds(value, secret) for secret in secrets)
     }
     if "PATH" in kept:
         kept["PATH"] = os.pathsep.join(part for part in kept["PATH"].split(os.pathsep) if os.path.isabs(part))
     return kept
+
+
+def _holds(value: str, secret: str) -> bool:
+    # A short one, such as the `ollama` that a local endpoint takes for a key, may stand in any path.
+    return value == secret or (len(secret) >= _SHORT and secret in value)
 
 
 def configured(settings: Settings, around: Surroundings) -> tuple[list[Hook], tuple[Problem, ...]]:

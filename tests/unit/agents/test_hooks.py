@@ -218,6 +218,14 @@ def test_places_that_depend_on_the_folder_are_not_on_path(monkeypatch: pytest.Mo
     assert environment(())["PATH"] == "/usr/bin"
 
 
+def test_a_short_secret_takes_only_its_own_variable_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/opt/ollama/bin")
+    monkeypatch.setenv("MY_KEY", "ollama")
+    kept = environment(("ollama",))
+    assert kept["PATH"] == "/opt/ollama/bin"
+    assert "MY_KEY" not in kept
+
+
 async def test_a_users_hook_never_runs_in_the_workspace(home: Home) -> None:
     hooks = home.one("open('here', 'w').close()")
     await fire(hooks)
