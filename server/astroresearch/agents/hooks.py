@@ -22,6 +22,7 @@ import anyio.abc
 
 from astroresearch.agents.redact import Redactor
 from astroresearch.config import SETTINGS, Problem, Settings
+from astroresearch.engine import untrusted
 from astroresearch.engine.hooks import CALLED, Hook, HookEvent, HookInput, HookOutput
 from astroresearch.engine.untrusted import clean
 from astroresearch.errors import InvalidInput
@@ -97,7 +98,7 @@ class Command:
             return HookOutput()  # plain text is for the user's own eyes
         if not isinstance(found, dict):
             raise InvalidInput("its answer is JSON but no object.")
-        answer: dict[str, Any] = self.around.redactor.plain(found)
+        answer: dict[str, Any] = self.around.redactor.plain(untrusted.plain(found))
         for name in ("reason", "updated_output", "context"):
             if not isinstance(answer.get(name), str | None):
                 raise InvalidInput(f"`{name}` of its answer is no text.")
@@ -311,9 +312,20 @@ def _hook(
         closed,
         f"The {event} hook `{_shown(command.args)}`",
     )
+    for arg in command.args:
+        if _editable(folder / arg, around.workspace):
+            report(f"`{name}`: the agent can edit {_shown([arg])!r}; keep it in .astroresearch/, where it can't.")
     if around.tools and event in _TOOL_EVENTS and not any(hook.matches(tool) for tool in around.tools):
         report(f"`{name}`: no tool is called {matcher!r}, so it never runs.")
     return hook
+
+
+def _editable(path: Path, workspace: Path | None) -> bool:
+    """Whether it is a file that the agent's tools may write: what runs as a hook should not be."""
+    if workspace is None or not path.is_file():
+        return False
+    real, root = path.resolve(), workspace.resolve()
+    return real.is_relative_to(root) and not real.is_relative_to(root / ".astroresearch")
 
 
 def _misfit(entry: Mapping[str, Any]) -> str:

@@ -323,6 +323,22 @@ def test_what_does_nothing_is_said(home: Home, text: str, said: str, count: int)
     assert any(said in p.message for p in (*problems, *home.load().problems))
 
 
+def test_a_script_that_the_agent_can_edit_is_named(home: Home) -> None:
+    (home.workspace / "check.py").write_text("")
+    (home.workspace / ".astroresearch" / "check.py").write_text("")
+    entry = '[[hooks.PreToolUse]]\nargs = ["python3", "{}check.py"]\n'
+    home.write(entry.format(".astroresearch/") + entry.format(""), workspace=True)
+    hooks, problems = home.hooks(trusted=True)
+    assert len(hooks) == 2
+    assert ["entry 2" in p.message and "can edit 'check.py'" in p.message for p in problems] == [True]
+
+
+async def test_broken_text_in_an_answer_is_mended(home: Home) -> None:
+    found = await fire(home.one(r"print('{\"context\": \"a\\ud800b\", \"updated_input\": {\"path\": \"\\udfff\"}}')"))
+    (found.context + str(found.updated_input)).encode()
+    assert found.context.startswith("a")
+
+
 # In a session
 
 
