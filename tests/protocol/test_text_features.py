@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from astroresearch.demo.standin import Standin
-from astroresearch.lsp.client import Client, RemoteError
+from astroresearch.lsp.client import Buffers, Client, RemoteError
 
 BIB = (
     "@article{good1, author={Doe, Jane}, title={First title}, journal={\\apj}, year=2001, doi={10.1086/123456},\n"
@@ -177,3 +177,54 @@ async def test_papers_of_the_library_are_offered_below_the_bibs_own(server: Any,
         answer = await client.request("textDocument/completion", at)
         offered = {item["label"]: item for item in answer["items"]}
         assert offered["2012ARA&A..50..455F"]["command"]["command"] == "astroresearch.bib.insert"
+
+
+async def _actions(client: Client, uri: str, line: int, start: int, end: int) -> dict[str, Any]:
+    where = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+    params = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
+    return {action["title"]: action for action in await client.request("textDocument/codeAction", params)}
+
+
+async def _run(client: Client, action: dict[str, Any]) -> None:
+    command = {name: action["command"][name] for name in ("command", "arguments")}
+    await client.request("workspace/executeCommand", command)
+
+
+async def test_find_citations_offers_papers_and_cites_the_chosen_one(server: Any, workspace: Path) -> None:
+    async def choose(request: Any) -> Any:
+        return next(a for a in request["actions"] if "Observational Evidence" in a["title"])
+
+    handlers = {"window/showMessageRequest": choose}
+    async with (
+        Standin() as standin,
+        server(workspace, env=dict(standin.env), takes_edits=True, on_request=handlers) as client,
+    ):
+        buffers = Buffers(client)
+        text = (workspace / "main.tex").read_text().replace("Cool cores", "Feedback of active galactic nuclei")
+        (workspace / "main.tex").write_text(text)
+        uri = await buffers.open(workspace / "main.tex")
+        sentence = text.splitlines()[2]
+        action = (await _actions(client, uri, 2, 0, len(sentence)))["Find citations for this sentence"]
+        action["command"]["arguments"][0]["query"] = "Observational Evidence Active Galactic Nuclei Feedback"
+        await _run(client, action)
+        assert "2012ARA&A..50..455F" in buffers.texts[uri]
+        assert any("Observational Evidence" in t for u, t in buffers.texts.items() if u.endswith(".bib"))
+
+
+async def test_an_object_that_is_looked_up_is_shown(server: Any, workspace: Path) -> None:
+    async with Standin() as standin, server(workspace, env=dict(standin.env)) as client:
+        shown: list[str] = []
+        client.on_notification["window/showMessage"] = lambda params: shown.append(params["message"])
+        uri = await client.open_document(workspace / "main.tex", "\\documentclass{article}\nNGC 1275 shines.\n")
+        actions = await _actions(client, uri, 1, 0, 8)
+        await _run(client, next(a for title, a in actions.items() if title.startswith("Look up the object")))
+        assert "49.95" in shown[-1]
+
+
+async def test_a_note_is_offered_only_where_it_can_be_typed(server: Any, workspace: Path) -> None:
+    async with server(workspace) as client:
+        uri = await client.open_document(workspace / "main.tex")
+        assert not any("note" in title for title in await _actions(client, uri, 2, 0, 8))
+    async with server(workspace, experimental={"timeline": True}) as client:
+        uri = await client.open_document(workspace / "main.tex")
+        assert any("note" in title for title in await _actions(client, uri, 2, 0, 8))

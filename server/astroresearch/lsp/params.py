@@ -227,6 +227,8 @@ class BibInsert(Params):
     text_document: TextDocumentRef
     position: dict[str, Any] | None = None
     "Where to insert `\\citep{key}`; None inserts the entry only."
+    key: str = ""
+    "The key of a new entry; empty: the entry's own."
 
 
 class Answer(Params):

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from astroresearch.lsp.projects import Projects
 
 log = logging.getLogger(__name__)
+ACT_COMMAND = "_astroresearch.act"
+"What code actions call: lsp/features/actions.py."
 LIBRARY_CANDIDATES = 2_000
 "Papers of the library, newest first, that completion looks through."
 
@@ -154,6 +156,10 @@ class Server(LanguageServer):
             value = getattr(value, name, None)
         return bool(value)
 
+    async def call(self, method: str, params: Any) -> Any:
+        """What the editor would get for this custom request: for features that build on another."""
+        return await self.protocol.handlers[method](params)
+
     def send_notification(self, method: str, params: Any) -> None:
         """A notification to the editor."""
         self.protocol.notify(method, params)
@@ -217,6 +223,9 @@ class Server(LanguageServer):
                 command = command_of(method)
                 self.protocol.commands[command] = _twin(handler)
                 self.protocol.fm.commands[command] = handler
+        act = _lazy(self, "actions:act")
+        self.protocol.commands[ACT_COMMAND] = _twin(act)
+        self.protocol.fm.commands[ACT_COMMAND] = act
         for method, sync in (
             (T.TEXT_DOCUMENT_DID_OPEN, self._did_open),
             (T.TEXT_DOCUMENT_DID_CHANGE, self._did_change),

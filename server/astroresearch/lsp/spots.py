@@ -23,6 +23,10 @@ class Host(Protocol):
     documents: Documents
     projects: Projects
 
+    def client_declares(self, name: str) -> bool:
+        """Whether the client has this capability of ours."""
+        ...
+
     def supports(self, *path: str) -> bool:
         """Whether the client declares a standard capability."""
         ...

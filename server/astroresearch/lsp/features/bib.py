@@ -48,7 +48,7 @@ async def insert(server: Server, params: BibInsert) -> dict[str, Any]:
         bib = _bib_of(project, server.projects.path(uri))
         document = server.documents.by_path(bib)
         text = document.text if document is not None else await anyio.to_thread.run_sync(_read, bib)
-        wanted = params.paper if _is_undefined_key(project, params.paper) else entry_key(entry)
+        wanted = params.key or (params.paper if _is_undefined_key(project, params.paper) else entry_key(entry))
         key = free_key(text, wanted)
         span = bib_insertion(text, with_key(entry, key))
         where = range_in(text, span.start, span.end, str(server.encoding.value))

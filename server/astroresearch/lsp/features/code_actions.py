@@ -20,6 +20,8 @@ from astroresearch.manuscript.citations import identifiers
 from astroresearch.manuscript.unicode import plain
 
 MAX_TEXT = 2_000
+ACT_COMMAND = "_astroresearch.act"
+"Run by lsp/features/actions.py, or by a front end of ours."
 _QUICK = types.CodeActionKind.QuickFix
 _REWRITE = types.CodeActionKind.RefactorRewrite
 _SOURCE = types.CodeActionKind.Source
@@ -42,9 +44,9 @@ async def code_action(server: Host, params: types.CodeActionParams) -> list[type
             actions += [_add_entry(document, spot.name), *_nearest(server, document, spot.range, spot)]
         entry = definitions[0].entry if definitions else None
         if entry is not None:
-            actions += _paper_actions(document, spot.name, identifiers(entry))
+            actions += _paper_actions(server, document, spot.name, identifiers(entry))
     if not is_bib(server.projects.path(uri)):
-        actions += _text_actions(document, params.range)
+        actions += _text_actions(server, document, params.range)
     only = params.context.only
     return [a for a in actions if not only or any(_below(a.kind, kind) for kind in only)] or None
 
@@ -93,8 +95,11 @@ def _add_entry(document: TextDocument, name: str, diagnostic: types.Diagnostic |
     title = f"Add entry from {'arXiv' if kind == 'arxiv' else 'ADS'} for `{name}`"
     if kind is None:
         title = f"Look for a paper for `{name}` at ADS and arXiv…"
-        action = _ask_editor(
-            title, "astroresearch.papers.search", {"query": _as_query(name)}, _kind(_QUICK, "findEntry")
+        action = _acting(
+            title,
+            "findEntry",
+            {"query": _as_query(name), "key": name, "textDocument": {"uri": document.uri}},
+            _kind(_QUICK, "findEntry"),
         )
     else:
         arguments = {"paper": name, "textDocument": {"uri": document.uri}}
@@ -111,30 +116,32 @@ def _as_query(key: str) -> str:
     return " ".join(re.findall(r"[A-Za-z]+|\d{4}", key)) or key
 
 
-def _ask_editor(title: str, command: str, argument: dict[str, Any], kind: str) -> types.CodeAction:
-    return types.CodeAction(title, kind=kind, command=types.Command(title, command=command, arguments=[argument]))
+def _acting(title: str, action: str, argument: dict[str, Any], kind: str) -> types.CodeAction:
+    command = types.Command(title, command=ACT_COMMAND, arguments=[{"action": action, **argument}])
+    return types.CodeAction(title, kind=kind, command=command)
 
 
-def _paper_actions(document: TextDocument, key: str, ids: Any) -> list[types.CodeAction]:
+def _paper_actions(server: Host, document: TextDocument, key: str, ids: Any) -> list[types.CodeAction]:
     name = ids.bibcode or ids.doi or (f"arXiv:{ids.arxiv}" if ids.arxiv else "")
-    note = _ask_editor(
+    note = _acting(
         f"Write a note on `{key}`",
-        "astroresearch.notes.create",
+        "note",
         {"text": "", "citeKey": key, "paper": name, "uri": document.uri},
         _kind(_SOURCE, "note"),
     )
+    notes = [note] if server.client_declares("timeline") else []  # a note needs a place to type it
     if not name:
-        return [note]
-    fetch = _ask_editor(
+        return notes
+    fetch = _acting(
         f"Download `{key}` into the library",
-        "astroresearch.papers.download",
+        "download",
         {"paper": name},
         _kind(_SOURCE, "download"),
     )
-    return [fetch, note]
+    return [fetch, *notes]
 
 
-def _text_actions(document: TextDocument, where: types.Range) -> list[types.CodeAction]:
+def _text_actions(server: Host, document: TextDocument, where: types.Range) -> list[types.CodeAction]:
     start, end = document.offset(where.start), document.offset(where.end)
     masked, _, _ = latex.mask(document.text[max(0, start - 20_000) : end + 20_000])
     base = max(0, start - 20_000)
@@ -144,10 +151,10 @@ def _text_actions(document: TextDocument, where: types.Range) -> list[types.Code
     context = {"textDocument": {"uri": document.uri}, "version": document.version, "range": _range_json(where)}
     if len(sentence.split()) >= 3:
         actions.append(
-            _ask_editor(
+            _acting(
                 "Find citations for this sentence",
-                "astroresearch.papers.search",
-                {"query": sentence[:300], "textDocument": {"uri": document.uri}},
+                "findCitations",
+                {"query": sentence[:300], "textDocument": {"uri": document.uri}, "range": _range_json(where)},
                 _kind(_SOURCE, "findCitations"),
             )
         )
@@ -155,29 +162,20 @@ def _text_actions(document: TextDocument, where: types.Range) -> list[types.Code
     if selected:
         if len(selected) <= 100 and "\n" not in selected:
             actions.append(
-                _ask_editor(
+                _acting(
                     f"Look up the object `{plain(selected)}`",
-                    "astroresearch.targets.resolve",
+                    "lookUp",
                     {"name": plain(selected)},
                     _kind(_SOURCE, "lookUpObject"),
                 )
             )
         question = f"About this passage of my manuscript:\n\n{selected[:MAX_TEXT]}"
         arguments = {"text": question, "context": context}
-        actions.append(
-            _ask_editor(
-                "Ask AstroResearch about the selection", "astroresearch.chat.send", arguments, _kind(_SOURCE, "ask")
-            )
-        )
-        note = {
-            "text": "",
-            "uri": document.uri,
-            "line": where.start.line,
-            "context": selected[:MAX_TEXT],
-        }
-        actions.append(
-            _ask_editor("Write a note on this passage", "astroresearch.notes.create", note, _kind(_SOURCE, "note"))
-        )
+        actions.append(_acting("Ask AstroResearch about the selection", "ask", arguments, _kind(_SOURCE, "ask")))
+        if server.client_declares("timeline"):  # a note needs a place to type it
+            context_of_note = {"line": where.start.line, "context": selected[:MAX_TEXT]}
+            note = {"text": "", "uri": document.uri, **context_of_note}
+            actions.append(_acting("Write a note on this passage", "note", note, _kind(_SOURCE, "note")))
     return actions
 
 
