@@ -44,6 +44,8 @@ class OwnCapabilities implements StaticFeature {
   clear(): void {}
 }
 
+/** Actions of `_astroresearch.act` that `_astroresearch.show` shows. */
+const OWN_VIEWS = new Set(["ask", "findCitations", "note"]);
 const PROGRESS = new ProgressType<{ kind?: string; event?: TimelineEvent }>();
 
 export class ServerClient {
@@ -99,6 +101,12 @@ export class ServerClient {
               if (!section || section === SECTION) return settings as LSPAny;
               return (settings[section.replace(`${SECTION}.`, "")] ?? null) as LSPAny;
             }),
+        },
+        // What code actions do is shown in views of ours where there is a better one than a message.
+        executeCommand: (command, args, next) => {
+          const [given] = args as [{ action?: string }?];
+          const own = command === "_astroresearch.act" && OWN_VIEWS.has(given?.action ?? "");
+          return own ? vscode.commands.executeCommand("_astroresearch.show", given) : next(command, args);
         },
         // Tokens that the server made, as for the turn of a question that had to wait.
         handleWorkDoneProgress: (token, params, next) => {

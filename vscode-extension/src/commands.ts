@@ -20,6 +20,15 @@ export interface CommandPorts {
   createEnvironment(): Promise<void>;
 }
 
+/** The argument of `_astroresearch.act`. */
+interface Act {
+  action: string;
+  query?: string;
+  citeKey?: string;
+  paper?: string;
+  uri?: string;
+}
+
 export function registerCommands(ports: CommandPorts): vscode.Disposable {
   const commands: Record<string, (...args: never[]) => unknown> = {
     "astroresearch.openChat": () => ports.chat.focus(),
@@ -39,6 +48,7 @@ export function registerCommands(ports: CommandPorts): vscode.Disposable {
     "astroresearch.createEnvironment": () => ports.createEnvironment(),
     "astroresearch.restart": () => ports.restart(),
     "astroresearch.showLog": () => ports.log.show(),
+    "_astroresearch.show": (given: Act) => show(ports, given),
     "_astroresearch.insertCitation": (paper: string) => insertCitation(ports, paper),
   };
   const guarded = Object.entries(commands).map(([name, run]) =>
@@ -100,8 +110,15 @@ async function sessions(ports: CommandPorts): Promise<void> {
   pick.show();
 }
 
-async function searchPapers(ports: CommandPorts): Promise<void> {
-  const query = await vscode.window.showInputBox({ title: "Search ADS and arXiv", placeHolder: "cooling flows in galaxy clusters, or author:\"Fabian\" year:2012" });
+/** What a code action asks for (`_astroresearch.act`, docs/protocol.md), in our own views. */
+async function show(ports: CommandPorts, given: Act): Promise<void> {
+  if (given.action === "ask") await ports.chat.focus(selectionOfPaper());
+  else if (given.action === "findCitations") await searchPapers(ports, given.query);
+  else await newNote(ports, given);
+}
+
+async function searchPapers(ports: CommandPorts, given?: string): Promise<void> {
+  const query = given ?? await vscode.window.showInputBox({ title: "Search ADS and arXiv", placeHolder: "cooling flows in galaxy clusters, or author:\"Fabian\" year:2012" });
   if (!query) return;
   const uri = ports.manuscript.current()?.document.uri.toString();
   const params = { query, limit: 25, ...(uri ? { textDocument: { uri } } : {}) };
@@ -173,8 +190,10 @@ async function addPapers(ports: CommandPorts, files: vscode.Uri[] | undefined): 
   }
 }
 
-async function newNote(ports: CommandPorts): Promise<void> {
-  const anchor = noteAnchor();
+async function newNote(ports: CommandPorts, given?: Act): Promise<void> {
+  const anchor = given?.citeKey
+    ? { about: `On ${given.citeKey}`, params: { citeKey: given.citeKey, paper: given.paper ?? "", uri: given.uri ?? "" } }
+    : noteAnchor();
   const text = await vscode.window.showInputBox({ title: "New note", prompt: anchor.about, ignoreFocusOut: true });
   if (!text) return;
   await ports.client().request("astroresearch/notes/create", { ...anchor.params, text });
