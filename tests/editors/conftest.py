@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -103,10 +104,8 @@ def nvim(workspace: Path, environment: Callable[[Any], dict[str, str]], tmp_path
         yield start
     finally:
         for vim in started:
-            try:
+            with contextlib.suppress(OSError, EOFError):  # it closes the pipe before it answers
                 vim.command("qall!")
-            except (OSError, EOFError):
-                pass  # it closes the pipe before it answers
             vim.close()
         os.environ.clear()
         os.environ.update(before)

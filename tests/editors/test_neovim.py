@@ -109,7 +109,10 @@ def test_ask_shows_progress_and_opens_the_answer(nvim: Start) -> None:
 
 def test_a_stopped_question_answers_with_what_came(nvim: Start, tmp_path: Path) -> None:
     never = str(tmp_path / "never")
-    script = [{"calls": [{"name": "read_file", "arguments": {"path": "main.tex"}}]}, {"wait_for": never, "text": "late"}]
+    script = [
+        {"calls": [{"name": "read_file", "arguments": {"path": "main.tex"}}]},
+        {"wait_for": never, "text": "late"},
+    ]
     vim = ready(nvim(script, REPORTS + snippets("neovim.md", "lua")[1]))
     vim.command("Ask and wait")
     running = """vim.wait(20000, function()
