@@ -1,5 +1,5 @@
 // Takes the README's picture from the real thing: `node screenshot.mjs [DEMO_FOLDER [OUT]]`.
-// DEMO_FOLDER is what `astroresearch demo` leaves (.demo); needs install.sh, and the .vsix of `make vsix`.
+// DEMO_FOLDER is what `astroresearch demo` leaves (astroresearch-demo); needs install.sh, and the .vsix of `make vsix`.
 
 import fs from "node:fs";
 import os from "node:os";
@@ -8,7 +8,7 @@ import path from "node:path";
 import { ROOT, Workbench } from "./workbench.mjs";
 
 const QUESTION = process.env.QUESTION ?? "What keeps the gas in the core of Perseus from cooling?";
-const demo = path.resolve(process.argv[2] ?? path.join(ROOT, ".demo"));
+const demo = path.resolve(process.argv[2] ?? path.join(ROOT, "astroresearch-demo"));
 const out = path.resolve(process.argv[3] ?? path.join(ROOT, "docs", "images", "timeline.png"));
 const extension = path.join(ROOT, "vscode-extension");
 const { version } = JSON.parse(fs.readFileSync(path.join(extension, "package.json"), "utf8"));
