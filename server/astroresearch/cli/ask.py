@@ -12,7 +12,7 @@ import anyio.to_thread
 import click
 
 from astroresearch.cli.commands import json_option
-from astroresearch.cli.output import FAILED, OK, Output, run, workspace_of
+from astroresearch.cli.output import FAILED, OK, Output, run, warm_up, workspace_of
 from astroresearch.cli.timeline import TimelinePrinter
 from astroresearch.lsp.client import Client, connect
 
@@ -58,6 +58,7 @@ async def _ask(
         if file is not None:
             uri = await client.open_document(Path(file).resolve())
             params["context"] = {"textDocument": {"uri": uri}}
+        await warm_up(client)
         answer = await _send(client, out, params, quiet)
     if out.as_json:
         out.row("answer", answer, "")

@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 import anyio
 import click
 
-from astroresearch.lsp.client import RemoteError
+from astroresearch.lsp.client import Client, RemoteError
 
 OK, FINDINGS, WRONG_USE, FAILED = 0, 1, 2, 3
 "Exit codes; also: not found is 1."
+WARM_UP_S = 3.0
 
 
 class Output:
@@ -57,6 +58,16 @@ def run(out: Output, main: Callable[..., Coroutine[Any, Any, int | None]], *args
             out.fail(click.ClickException("Interrupted."), 130)
         raise
     sys.exit(code or OK)
+
+
+async def warm_up(client: Client) -> None:
+    """Gives search by meaning a moment to start: a query itself never waits for it, and a command lives for one query only."""
+    with anyio.move_on_after(WARM_UP_S):
+        while True:
+            answer = await client.request("astroresearch/library/search", {"query": "warm up", "limit": 1})
+            if answer["mode"] == "hybrid" or not answer["notice"]:
+                return
+            await anyio.sleep(0.1)
 
 
 def _first(problem: BaseException) -> BaseException:

@@ -5,26 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import click
 
 from astroresearch.cli.commands import json_option
-from astroresearch.cli.output import FAILED, FINDINGS, OK, Output, run
+from astroresearch.cli.output import FAILED, FINDINGS, OK, Output, run, warm_up
 from astroresearch.lsp.client import Client, RemoteError, connect
+
+STUCK_S = 60
+"Without a new vector for this long, the rest is left for later."
 
 
 @click.command()
 @click.argument("papers", nargs=-1, required=True)
+@click.option("--no-wait", is_flag=True, help="Leave the vectors for search by meaning to the next editor that runs.")
 @json_option
-def add(papers: tuple[str, ...], as_json: bool) -> None:
+def add(papers: tuple[str, ...], no_wait: bool, as_json: bool) -> None:
     """Add papers to the library: PDF files or folders, arXiv ids, bibcodes, DOIs.
 
     \b
     astroresearch add paper.pdf 2405.01234 '2019A&A...622A...2P'
     """
-    run(out := Output(as_json), _add, out, papers)
+    run(out := Output(as_json), _add, out, papers, no_wait)
 
 
-async def _add(out: Output, papers: tuple[str, ...]) -> int:
+async def _add(out: Output, papers: tuple[str, ...], no_wait: bool) -> int:
     files = [p for p in papers if Path(p).expanduser().exists() or p.lower().endswith(".pdf")]
     others = [p for p in papers if p not in files]
     code = OK
@@ -40,7 +45,26 @@ async def _add(out: Output, papers: tuple[str, ...]) -> int:
                 code = max(code, FINDINGS if error.kind == "not_found" else FAILED)
             else:
                 out.row("paper", record, f"✓ {_line(record)}")
+        if not no_wait:
+            await _wait_for_vectors(out, client)
     return code
+
+
+async def _wait_for_vectors(out: Output, client: Client) -> None:
+    """Search by words works at once; for search by meaning a server must run until each passage has its vector."""
+    said, quiet_since = -1, anyio.current_time()
+    while True:
+        status = await client.request("astroresearch/library/status", {})
+        missing = status["passages"] - status["vectors"]
+        if not status["embedder"] or missing <= 0 or anyio.current_time() - quiet_since > STUCK_S:
+            return
+        if status["vectors"] != said and missing > 20:
+            out.note(
+                f"vectors for search by meaning: {status['vectors']} of {status['passages']} (Ctrl-C leaves the rest for later)"
+            )
+        if status["vectors"] != said:
+            said, quiet_since = status["vectors"], anyio.current_time()
+        await anyio.sleep(1 if missing > 20 else 0.2)
 
 
 async def _import(out: Output, client: Client, files: list[str]) -> int:
@@ -89,6 +113,7 @@ def passages(query: str, limit: int, papers: tuple[str, ...], as_json: bool) -> 
 async def _passages(out: Output, query: str, limit: int, papers: tuple[str, ...]) -> int:
     async with connect(None) as client:
         params = {"query": query, "limit": limit, "papers": list(papers)}
+        await warm_up(client)
         answer = await client.request("astroresearch/library/search", params)
     if answer["notice"]:
         out.note(answer["notice"])
