@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import shutil
+import sys
 import textwrap
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -216,16 +217,25 @@ def _end(folder: Path, status: Mapping[str, Any], session: str, seconds: float) 
         f"with checked quotes, an object resolved, a note saved, an entry added to refs.bib."
     )
     _say("The library stays and can be used. Try next:")
-    home = f"ASTRORESEARCH_HOME={short / 'home'}"
+    program = _program()
+    there = f"ASTRORESEARCH_HOME={short / 'home'} {program}"
     for command in (
-        f"{home} .venv/bin/astroresearch passages 'sound waves'",
-        f"{home} .venv/bin/astroresearch ask 'What fills the bubbles?' --workspace {short / 'manuscript'}",
-        f"{home} .venv/bin/astroresearch sessions show {session}",
-        ".venv/bin/astroresearch doctor          # what is configured, what is missing",
-        ".venv/bin/astroresearch add paper.pdf   # your own library",
+        f"{there} passages 'sound waves'",
+        f"{there} ask 'What fills the bubbles?' --workspace {short / 'manuscript'}",
+        f"{there} sessions show {session}",
+        f"{program} doctor          # what is configured, what is missing",
+        f"{program} add paper.pdf   # your own library",
     ):
         _say(f"  {command}")
     _say("In an editor: docs/user/vscode.md, docs/user/neovim.md. With a language model: docs/configuration.md.")
+
+
+def _program() -> str:
+    """How this program is called from here."""
+    if shutil.which("astroresearch"):
+        return "astroresearch"
+    here = Path(sys.argv[0])
+    return str(here.relative_to(Path.cwd())) if here.is_relative_to(Path.cwd()) else str(here)
 
 
 def _find(text: str, needle: str) -> tuple[int, int]:
