@@ -12,6 +12,7 @@ from typing import Any, Literal
 import anyio
 import anyio.abc
 
+from astroresearch.agents import answer_check
 from astroresearch.agents.parts import EngineParts
 from astroresearch.agents.prompt import system_prompt, user_message
 from astroresearch.agents.repair import answered, closing_events
@@ -241,7 +242,20 @@ class TurnRunner:
             total = _sum(total, result.usage)
             if result.stop_reason != "end_turn" or not await self._sent_back(turn, result, attempt):
                 break
-        return dataclasses.replace(result, usage=total)
+        return await self._checked(turn, dataclasses.replace(result, usage=total))
+
+    async def _checked(self, turn: LiveTurn, result: TurnResult) -> TurnResult:
+        """The result with the answer's own quotes looked up; what has no source is said."""
+        services = self._parts.services
+        if services is None or not result.answer.strip():
+            return result
+        messages = await self._sessions.messages(turn.session_id)
+        checked = await answer_check.check(
+            result.answer, messages, result.citations, library=services.passages, papers=services.catalogue
+        )
+        if checked.notice:
+            turn.emit(Noticed("warning", checked.notice))
+        return dataclasses.replace(result, citations=checked.citations)
 
     async def _sent_back(self, turn: LiveTurn, result: TurnResult, attempt: int) -> bool:
         """Whether a `Stop` hook wants the model to go on; its reason is then the next message."""
