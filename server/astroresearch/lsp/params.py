@@ -5,10 +5,26 @@ They are in a module of their own since `initialize` answers before pydantic is 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+
+_MAX_COUNT = 2**53 - 1
+
+Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+"A number that SQLite and JavaScript can hold."
+
+
+def _readable(value: Any) -> Any:
+    """The same JSON with U+FFFD for lone surrogates, which editors send when a cut splits a pair and UTF-8 can't hold."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _readable(item) for key, item in value.items()}
+    return value
 
 
 class Params(BaseModel):
@@ -17,6 +33,11 @@ class Params(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True, defer_build=True
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_unicode(cls, values: Any) -> Any:
+        return _readable(values)
 
 
 class Nothing(Params):
@@ -69,14 +90,14 @@ class SessionList(Params):
     """Newest first."""
 
     limit: int = Field(50, ge=1, le=500)
-    offset: int = Field(0, ge=0)
+    offset: Count = 0
 
 
 class SessionEvents(Params):
     """Replays the timeline from `from_seq` (inclusive)."""
 
     session_id: str
-    from_seq: int = Field(0, ge=0)
+    from_seq: Count = 0
     limit: int = Field(5_000, ge=1, le=20_000)
     last: bool = False
     "The newest `limit` events instead of the first ones."
@@ -132,7 +153,7 @@ class PapersText(Params):
     """A paper's text, whole or one page."""
 
     paper: str = Field(min_length=1)
-    page: int | None = Field(None, ge=1)
+    page: int | None = Field(None, ge=1, le=_MAX_COUNT)
 
 
 class PapersBibtex(Params):
@@ -147,7 +168,7 @@ class PapersList(Params):
     """What is in the library, newest first."""
 
     limit: int = Field(100, ge=1, le=1000)
-    offset: int = Field(0, ge=0)
+    offset: Count = 0
 
 
 class LibrarySearch(Params):
@@ -171,11 +192,11 @@ class NoteCreate(Params):
 
     text: str
     paper: str = ""
-    page: int = Field(0, ge=0)
+    page: Count = 0
     quote: str = ""
     cite_key: str = ""
     uri: str = ""
-    line: int = 0
+    line: Count = 0
     context: str = ""
     tags: list[str] = []
     color: str = ""
@@ -188,7 +209,7 @@ class NoteList(Params):
     cite_key: str = ""
     tag: str = ""
     limit: int = Field(100, ge=1, le=1000)
-    offset: int = Field(0, ge=0)
+    offset: Count = 0
 
 
 class NoteRef(Params):
