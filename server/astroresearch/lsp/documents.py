@@ -16,7 +16,7 @@ from lsprotocol import types as T
 from pygls.exceptions import JsonRpcException
 
 from astroresearch.errors import Conflict, InvalidInput, NotFound
-from astroresearch.lsp.text import path_of, range_in, uri_of
+from astroresearch.lsp.text import TextDocument, path_of, range_in, uri_of
 from astroresearch.tools import sandbox
 from astroresearch.tools.ports import FileContent
 
@@ -83,7 +83,7 @@ class EditorWorkspace:
         return FileContent(path, new_text, _disk_version(new_text), is_buffer=False)
 
     async def _apply(self, path: Path, old: FileContent, new_text: str, label: str) -> None:
-        document = self._server.documents.by_path(path)
+        document = self._document(path)
         uri = document.uri if document is not None else uri_of(path)
         start, end, text = smallest_change(old.text, new_text)
         where = document.range(start, end) if document is not None else range_in(old.text, start, end, self._encoding)
@@ -98,10 +98,14 @@ class EditorWorkspace:
     def _encoding(self) -> str:
         return str(self._server.encoding.value)
 
-    def _buffer(self, path: Path) -> FileContent | None:
+    def _document(self, path: Path) -> TextDocument | None:
         document = self._server.documents.by_path(path)
         if document is None:  # opened under another spelling, such as through a link
             document = next((d for d in self._server.documents if _same(path_of(d.uri), path)), None)
+        return document
+
+    def _buffer(self, path: Path) -> FileContent | None:
+        document = self._document(path)
         if document is None:
             return None
         return FileContent(path, document.text, f"buffer:{document.version}", is_buffer=True)
