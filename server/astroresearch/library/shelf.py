@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -108,15 +109,17 @@ class Shelf:
                 return ready
             base = record or Paper("", document.title or path.stem, sources=("file",))
             named = replace(base, identifiers=replace(base.identifiers, file_hash=document.file_hash))
-            stored = await self._papers.upsert(named)
-            target = self._folder / stored.id / FILE
-            await anyio.to_thread.run_sync(_promote, draft, target)
+            with anyio.CancelScope(shield=True):  # a cancel leaves the whole paper or nothing
+                stored = await self._papers.upsert(named)
+                target = self._folder / stored.id / FILE
+                await anyio.to_thread.run_sync(_promote, draft, target)
+                shelved = replace(stored, file=target.relative_to(self._data).as_posix())
+                done = await self._indexer.add(shelved, document)
         except DocumentError as error:
             raise _for(error, draft, path) from None
         finally:
-            await anyio.to_thread.run_sync(lambda: draft.unlink(missing_ok=True), abandon_on_cancel=False)
-        shelved = replace(stored, file=target.relative_to(self._data).as_posix())
-        done = await self._indexer.add(shelved, document)
+            with anyio.CancelScope(shield=True):  # a thread is not even started in a cancelled scope
+                await anyio.to_thread.run_sync(lambda: draft.unlink(missing_ok=True))
         return done if record is not None else await self._identify(done, document)
 
     async def parse(self, paper: str, *, progress: Progress | None = None) -> Paper:
@@ -188,8 +191,10 @@ class Shelf:
         handle = -1
         incoming = self._folder / ".incoming"
         try:
-            size = path.stat().st_size
-            if size > self._parser.limits.max_bytes:
+            about = path.stat()
+            if not stat.S_ISREG(about.st_mode):  # a pipe would never open, a device never end
+                raise refusal("unreadable", path, "it is no ordinary file")
+            if about.st_size > self._parser.limits.max_bytes:
                 raise refusal("too_large", path, str(self._parser.limits.max_bytes >> 20))
             source = path.open("rb")
         except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,11 +143,30 @@ def _changed(server: Server, paper_id: str) -> None:
 def _pdfs(names: list[str]) -> list[Path]:
     found: list[Path] = []
     for name in names:
-        path = Path(name).expanduser()
+        path = _absolute(name)
         if path.is_dir():
-            found += sorted(p for p in path.rglob("*") if p.suffix.lower() == ".pdf" and p.is_file())
+            found += sorted(_pdfs_below(path))
         else:
             found.append(path)
     if not found:
         raise InvalidInput("There is no PDF in " + ", ".join(names) + ".", field="paths")
     return found
+
+
+def _absolute(name: str) -> Path:
+    """A path of the user's; relative ones would mean the server's folder, which nobody chose."""
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:
+        raise InvalidInput(f"{name} is no path: {error}", field="paths") from error
+    if not path.is_absolute() or "\0" in name:
+        raise InvalidInput(f"`{name}` is not an absolute path.", field="paths")
+    return path
+
+
+def _pdfs_below(folder: Path) -> Iterator[Path]:
+    """PDFs of a folder; what can't be read or goes away meanwhile is left out."""
+    for base, _, names in os.walk(folder):
+        for name in names:
+            if name.lower().endswith(".pdf") and os.path.isfile(path := os.path.join(base, name)):
+                yield Path(path)
