@@ -20,6 +20,7 @@ from astroresearch.domain.paper import Paper
 from astroresearch.engine.hooks import Hooks
 from astroresearch.engine.model import Model
 from astroresearch.engine.permissions import Grant, PermissionRules
+from astroresearch.engine.tool import AnyTool
 from astroresearch.engine.turn import Limits
 from astroresearch.errors import InvalidInput, NotFound, StoreDamaged, StoreUnavailable
 from astroresearch.library.acquire import Acquirer
@@ -240,6 +241,7 @@ class Admin:
                 else "Get one at https://ui.adsabs.harvard.edu/user/settings/token "
                 "and set ADS_API_TOKEN, or use your editor's command.",
             ),
+            "keyring": await _keyring_status(),
             "library": _part(True, text),
             "embedder": _embedder_status(self._embedder, library),
             "workspace": self._workspace_status(),
@@ -278,6 +280,10 @@ class Admin:
             "embedder": self._embedder.name if self._embedder is not None else "",
             "path": str(self._where.database),
         }
+
+    def outlook(self, tool: AnyTool) -> str:
+        """`allow`, `ask` or `deny`: what the rules in force say of every call of this tool."""
+        return _rules(self._models.settings).outlook(tool)
 
     def models(self) -> list[ModelInfo]:
         """The models that can be chosen."""
@@ -370,15 +376,19 @@ def agent_settings(settings: Settings, workspace: Path | None, where: Folders) -
         workspace=str(workspace) if workspace is not None else "",
         prices=prices if any(prices) else None,
         secrets=settings.secrets(),
-        rules=PermissionRules(
-            deny=settings.items("permissions.deny"),
-            ask=settings.items("permissions.ask"),
-            allow=settings.items("permissions.allow"),
-            edits="accept" if settings.text("permissions.edits") == "accept" else "ask",
-        ),
+        rules=_rules(settings),
         granted=granted,
         on_grant=keep,
         question_timeout_s=settings.number("agent.question_timeout_s"),
+    )
+
+
+def _rules(settings: Settings) -> PermissionRules:
+    return PermissionRules(
+        deny=settings.items("permissions.deny"),
+        ask=settings.items("permissions.ask"),
+        allow=settings.items("permissions.allow"),
+        edits="accept" if settings.text("permissions.edits") == "accept" else "ask",
     )
 
 
@@ -453,6 +463,23 @@ async def _keyring_secrets() -> dict[str, str]:
     with anyio.move_on_after(2):
         return await anyio.to_thread.run_sync(_read_keyring, abandon_on_cancel=True)
     return {}
+
+
+async def _keyring_status() -> dict[str, Any]:
+    with anyio.move_on_after(2):
+        if name := await anyio.to_thread.run_sync(_keyring_name, abandon_on_cancel=True):
+            return _part(True, name)
+        return _part(False, "this system has none", "Keep keys in your editor's store or in the environment.")
+    return _part(False, "it does not answer", "Unlock it, or keep keys in your editor's store or in the environment.")
+
+
+def _keyring_name() -> str:
+    """Empty where no keyring is there."""
+    import keyring
+    from keyring.backends import fail, null
+
+    ring = keyring.get_keyring()
+    return "" if isinstance(ring, (fail.Keyring, null.Keyring)) else str(ring.name)
 
 
 def _read_keyring() -> dict[str, str]:

@@ -211,6 +211,14 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "list": list,
     "table": dict,
 }
+_WORDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "table": "a table",
+}
 
 
 @dataclass(frozen=True)
@@ -399,10 +407,11 @@ def _flatten(source: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _misfit(setting: Setting, value: Any) -> str | None:
+    shown = "what stands there" if setting.secret else repr(value)
     if not isinstance(value, _TYPES[setting.type]) or (isinstance(value, bool) and setting.type != "bool"):
-        return f"`{setting.key}` must be a {setting.type}, not {type(value).__name__}; the default is used."
+        return f"`{setting.key}` must be {_WORDS[setting.type]}, not {shown}; it is left out."
     if setting.choices and value not in setting.choices:
-        return f"`{setting.key}` must be one of {', '.join(setting.choices)}, not {value!r}; the default is used."
+        return f"`{setting.key}` must be one of {', '.join(setting.choices)}, not {value!r}; it is left out."
     return None
 
 

@@ -81,3 +81,13 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.relative_to(REPO)} links to {target}"
+
+
+def test_options_that_the_page_names_are_the_commands() -> None:
+    page = (REPO / "docs/cli.md").read_text("utf-8")
+    for name, rest in re.findall(r"^\| `astroresearch (\w+)([^`]*)` \|", page, re.M):
+        command = group.get_command(None, name)  # type: ignore[arg-type]
+        assert command is not None
+        below = getattr(command, "commands", {}).values()
+        known = {option for c in (command, *below) for p in c.params for option in p.opts}
+        assert set(re.findall(r"--[\w-]+", rest)) <= known, f"docs/cli.md: {name}"

@@ -51,7 +51,7 @@ async def _doctor(out: Output, workspace: str | None) -> int:
     async with connect(Path(workspace).resolve() if workspace else None) as client:
         status = await client.request("astroresearch/status", {})
     lines = [f"AstroResearch {status['version']}"]
-    for name in ("model", "ads", "library", "embedder", "workspace"):
+    for name in ("model", "ads", "keyring", "library", "embedder", "workspace"):
         part: dict[str, Any] = status.get(name) or {}
         mark = "✓" if part.get("ok") else "–"
         lines.append(f"{mark} {name:<10} {part.get('text', '')}")

@@ -52,8 +52,11 @@ def configure_log() -> None:
     redactor.secrets.update(settings.secrets())
     for handler in logging.getLogger().handlers:
         handler.addFilter(redactor)
-    for name in ("httpx2", "httpcore2", "openai", "asyncio", "stamina"):
+    for name in ("httpx2", "httpcore2", "openai", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("stamina").setLevel(
+        logging.ERROR
+    )  # that a try failed is no news: the last failure is told in words
     logging.getLogger("pygls").setLevel(logging.CRITICAL)  # its complaints are answered by lsp/transport.py
 
 

@@ -65,6 +65,21 @@ class PermissionRules:
     edits: Literal["ask", "accept"] = "ask"
     "Whether edits of workspace files that no rule names ask."
 
+    def outlook(self, tool: AnyTool) -> Literal["allow", "ask", "deny"]:
+        """What these rules say of every call of a tool; rules for some of its calls and the taint gate are not looked at."""
+        lists: tuple[tuple[Literal["deny", "ask", "allow"], Sequence[str]], ...]
+        lists = (("deny", self.deny), ("ask", self.ask), ("allow", self.allow))
+        for decision, rules in lists:
+            strict = decision != "allow"
+            parsed = [ParsedRule.strictly(r) if strict else ParsedRule.parse(r) for r in rules]
+            if any(p and not (p.pattern or "").strip("*") and _names(p, tool, strict=strict) for p in parsed):
+                return decision
+        return "allow" if self.accepts(tool) else tool.default_decision
+
+    def accepts(self, tool: AnyTool) -> bool:
+        """Whether `edits` lets this tool off its question."""
+        return tool.default_decision == "ask" and tool.effect == "workspace_write" and self.edits == "accept"
+
     def problems(self) -> tuple[str, ...]:
         """Rules that can't be read, each with what is done instead."""
         bad = [r for r in (*self.deny, *self.ask) if ParsedRule.parse(r) is None]
@@ -238,7 +253,7 @@ class PermissionGate:
         return [parsed for rule in mine if (parsed := ParsedRule.parse(rule)) is not None]
 
     def _default(self, tool: AnyTool) -> _Opinion:
-        if tool.default_decision == "ask" and tool.effect == "workspace_write" and self.rules.edits == "accept":
+        if self.rules.accepts(tool):
             return _Opinion("allow")
         reason = "it is off unless a rule allows it" if tool.default_decision == "deny" else ""
         return _Opinion(tool.default_decision, reason)
@@ -325,9 +340,13 @@ def _first(rules: Sequence[ParsedRule], call: _Call, *, strict: bool) -> ParsedR
     return next((rule for rule in rules if _covers(rule, call, strict=strict)), None)
 
 
+def _names(rule: ParsedRule, tool: AnyTool, *, strict: bool) -> bool:
+    return globs.matches(rule.tool, tool.name, across=True, fold=strict)
+
+
 def _covers(rule: ParsedRule, call: _Call, *, strict: bool) -> bool:
     """Whether a rule is about this call. `strict` reads in doubt for the rule: ignoring case, any sub-command."""
-    if not globs.matches(rule.tool, call.tool.name, across=True, fold=strict):
+    if not _names(rule, call.tool, strict=strict):
         return False
     if rule.pattern is None or (rule.pattern and not rule.pattern.strip("*")):
         return True

@@ -47,10 +47,12 @@ METHODS: Mapping[str, Method] = {
         "Nothing", "{grants: [{rule, scope, agent, sessionId}]}", "permissions:list_grants"
     ),
     PREFIX + "permissions/revoke": Method("PermissionRule", "{revoked}", "permissions:revoke"),
-    PREFIX + "models/list": Method("Nothing", "{models: [{name, active, reason}]}", "status:models"),
+    PREFIX + "models/list": Method("Nothing", "{models: [{name, active, kind, reason}]}", "status:models"),
     PREFIX + "models/choose": Method("ModelChoose", "{active}", "status:choose"),
     PREFIX + "secrets/set": Method("SecretSet", "{accepted}", "status:set_secret"),
-    PREFIX + "status": Method("Nothing", "{version, model, ads, library, workspace, problems}", "status:status"),
+    PREFIX + "status": Method(
+        "Nothing", "{version, model, ads, keyring, library, embedder, workspace, grants, problems}", "status:status"
+    ),
     PREFIX + "papers/search": Method("PapersSearch", "{hits: [SearchHit], notices, fromCache}", "papers:search"),
     PREFIX + "papers/get": Method("PaperRef", "Paper", "papers:get"),
     PREFIX + "papers/list": Method("PapersList", "{papers: [Paper], total}", "papers:list_papers"),
@@ -64,7 +66,7 @@ METHODS: Mapping[str, Method] = {
     PREFIX + "library/search": Method("LibrarySearch", "{hits: [PassageHit], mode, notice}", "library:search"),
     PREFIX + "library/ask": Method("LibraryAsk", "{answer, citations: [Citation], notice}", "library:ask"),
     PREFIX + "library/status": Method(
-        "Nothing", "{papers, searchable, passages, vectors, embedder, notes, path}", "library:status"
+        "Nothing", "{papers, pages, passages, vectors, embedder, notes, path}", "library:status"
     ),
     PREFIX + "notes/create": Method("NoteCreate", "Note", "notes:create"),
     PREFIX + "notes/list": Method("NoteList", "{notes: [Note]}", "notes:list_notes"),
@@ -76,7 +78,7 @@ METHODS: Mapping[str, Method] = {
     PREFIX + "targets/resolve": Method("TargetResolve", "Target", "targets:resolve"),
     PREFIX + "bib/insert": Method("BibInsert", "{key, added, file}", "bib:insert"),
     PREFIX + "tools/list": Method(
-        "Nothing", "{tools: [{name, description, kind, effect, parameters}]}", "status:tools"
+        "Nothing", "{tools: [{name, description, kind, effect, decision, parameters}]}", "status:tools"
     ),
 }
 

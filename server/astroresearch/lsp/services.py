@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from astroresearch.agents.session import SessionManager
     from astroresearch.config import Folders, Settings
     from astroresearch.domain.paper import Paper
-    from astroresearch.engine.tool import Registry
+    from astroresearch.engine.tool import AnyTool, Registry
     from astroresearch.library.answer import Answerer
     from astroresearch.library.notes import Notes
     from astroresearch.library.search import Catalogue
@@ -35,15 +35,19 @@ class Admin(Protocol):
     """What the composition root does for status, models and secrets."""
 
     async def status(self) -> Mapping[str, Any]:
-        """`{version, model, ads, library, workspace, problems}`, for people and for `doctor`."""
+        """`{version, model, ads, keyring, library, embedder, workspace, grants, problems}`, for people and for `doctor`."""
         ...
 
     async def library_status(self) -> Mapping[str, Any]:
-        """`{papers, searchable, failed, passages, vectors, embedder, notes, path}`."""
+        """`{papers, pages, passages, vectors, embedder, notes, path}`."""
         ...
 
     def models(self) -> list[ModelInfo]:
         """The models that can be chosen."""
+        ...
+
+    def outlook(self, tool: AnyTool) -> str:
+        """`allow`, `ask` or `deny`: what the rules in force say of every call of this tool."""
         ...
 
     def choose_model(self, name: str) -> None:

@@ -340,3 +340,13 @@ def test_an_escaped_text_fits_itself_and_globs_never_fail(text: str) -> None:
 def test_a_star_never_crosses_a_slash(pattern: str, text: str) -> None:
     if globs.matches(pattern, text) and "**" not in pattern and pattern.strip("*") and "[" not in pattern:
         assert text.count("/") == pattern.count("/")
+
+
+def test_the_outlook_of_a_tool_follows_rules_for_all_of_its_calls() -> None:
+    assert PermissionRules().outlook(READ) == "allow"
+    assert PermissionRules().outlook(EDIT) == "ask"
+    assert PermissionRules(edits="accept").outlook(EDIT) == "allow"
+    assert PermissionRules(deny=["READ_*"], allow=["read_file"]).outlook(READ) == "deny"
+    assert PermissionRules(ask=["read_file(*)"]).outlook(READ) == "ask"
+    assert PermissionRules(allow=["*"]).outlook(EDIT) == "allow"
+    assert PermissionRules(deny=["read_file(private/**)"]).outlook(READ) == "allow"

@@ -50,7 +50,7 @@ async def tools(server: Server, params: Nothing) -> dict[str, Any]:
                 "description": tool.description,
                 "kind": tool.kind,
                 "effect": tool.effect,
-                "decision": tool.default_decision,
+                "decision": services.admin.outlook(tool),
                 "parameters": tool.definition().parameters,
             }
             for tool in found
