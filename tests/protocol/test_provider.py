@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from astroresearch.lsp.client import RemoteError
 from tests.fakes.provider import (
     DONE,
     Cut,
+    Endless,
     FakeProvider,
     Reply,
     Reset,
@@ -168,3 +171,35 @@ async def test_lone_surrogates_and_a_megabyte_token_survive(server: Any, workspa
     )
     answer, _, _ = await _turn(server, workspace, [odd])
     assert len(answer["answer"]) >= 1_000_000
+
+
+async def test_cancels_close_the_models_sockets(server: Any, workspace: Path) -> None:
+    turns = 20
+    endless = raw(Endless(chunk({"content": "on and on "}), pause_s=0.02))
+    async with FakeProvider([], default=endless) as provider, server(workspace, env=_env(provider)) as client:
+        streams = [Stream(client, f"t{i}") for i in range(turns)]
+        codes: list[int] = []
+
+        async def ask(number: int, scope: anyio.CancelScope) -> None:
+            with scope:
+                try:
+                    params = {"text": "Talk.", "workDoneToken": f"t{number}"}
+                    await client.request("astroresearch/chat/send", params)
+                except RemoteError as error:
+                    codes.append(error.remote_code)
+
+        async with anyio.create_task_group() as tasks:
+            scopes = [anyio.CancelScope() for _ in range(turns)]
+            for number, scope in enumerate(scopes):
+                tasks.start_soon(ask, number, scope)
+            for stream in streams:
+                await stream.until("message.delta")
+            for scope in scopes:
+                scope.cancel()
+            for stream in streams:
+                await stream.until("done")
+        assert all(stream.events[-1]["stopReason"] == "cancelled" for stream in streams)
+        with anyio.fail_after(5):
+            while not all(request.closed_early for request in provider.requests):  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+        assert len(provider.requests) == turns

@@ -184,3 +184,42 @@ def test_random_messages_never_end_the_server(home: Path) -> None:
     feed()
     assert "result" in raw.request(5, "astroresearch/session/list", {})
     raw.close()
+
+
+STANDARD = [
+    "textDocument/completion", "textDocument/hover", "textDocument/definition", "textDocument/references",
+    "textDocument/prepareRename", "textDocument/rename", "textDocument/diagnostic", "textDocument/codeAction",
+    "textDocument/documentSymbol", "textDocument/foldingRange", "textDocument/documentLink", "workspace/symbol",
+    "workspace/executeCommand", "completionItem/resolve", "codeAction/resolve",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "params", [None, [], 7, "x", {"textDocument": 3}, {"textDocument": {"uri": 1}, "position": []}]
+)
+def test_wrong_types_in_standard_methods_are_answered(raw: RawServer, params: Any) -> None:
+    raw.initialize()
+    for number, method in enumerate(STANDARD, 10):
+        answer = raw.request(number, method, params)
+        assert "error" in answer or answer["result"] is None or isinstance(answer["result"], (dict, list)), method
+        assert "Traceback" not in str(answer)
+    assert "result" in raw.request(5, "astroresearch/session/list", {})
+
+
+def test_an_id_that_is_in_use_is_refused_and_the_first_request_answered(raw: RawServer) -> None:
+    raw.initialize()
+    for _ in range(2):
+        raw.send({"jsonrpc": "2.0", "id": "same", "method": "astroresearch/status", "params": {}})
+    answers = [raw.answer("same"), raw.answer("same")]
+    assert sorted("error" in answer for answer in answers) == [False, True]
+
+
+def test_features_ask_of_documents_that_are_not_open(raw: RawServer) -> None:
+    raw.initialize()
+    document = {"uri": "file:///nowhere/a.tex"}
+    raw.send({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {
+        "textDocument": {**document, "version": 2}, "contentChanges": [{"text": "x"}]}})  # fmt: skip
+    at = {"textDocument": document, "position": {"line": 0, "character": 0}}
+    for number, method in enumerate(STANDARD[:4], 10):
+        answer = raw.request(number, method, {**at, "context": {"triggerKind": 1, "includeDeclaration": True}})
+        assert "error" not in answer, (method, answer)
