@@ -224,3 +224,78 @@ async def test_the_command_twin_does_the_same(server: Any, workspace: Path) -> N
     async with server(workspace, script=[{"text": "By command."}]) as client:
         params = {"command": "astroresearch.chat.send", "arguments": [{"text": "x"}]}
         assert (await client.request("workspace/executeCommand", params))["answer"] == "By command."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("crlf", b"\\section{A}\r\nCool cores here.\r\nEnd.\r\n"),
+        ("bom", b"\xef\xbb\xbf\\section{A}\nCool cores here.\n"),
+        ("latin-1", b"\\section{M\xfcller}\nCool cores here.\n"),
+        ("no end", b"Cool cores here."),
+    ],
+)
+async def test_an_edit_changes_no_byte_outside_it(server: Any, workspace: Path, name: str, content: bytes) -> None:
+    async def permission(request: Any) -> Any:
+        return {"id": request["id"], "choice": "once"}
+
+    (workspace / "main.tex").write_bytes(content)
+    handlers = {"astroresearch/permission/request": permission}
+    async with server(workspace, script=EDIT, experimental={"permission": True}, on_request=handlers) as client:
+        await client.request("astroresearch/chat/send", {"text": "Change it."})
+    assert (workspace / "main.tex").read_bytes() == content.replace(b"Cool cores", b"Cool-core clusters")
+
+
+@pytest.mark.parametrize("answer", [{"id": "other", "choice": "once"}, {"choice": "yes"}, None, "once", {"id": None}])
+async def test_an_answer_that_does_not_match_is_a_deny(server: Any, workspace: Path, answer: Any) -> None:
+    async def permission(request: Any) -> Any:
+        return answer
+
+    handlers = {"astroresearch/permission/request": permission}
+    before = (workspace / "main.tex").read_text()
+    async with server(workspace, script=EDIT, experimental={"permission": True}, on_request=handlers) as client:
+        await client.request("astroresearch/chat/send", {"text": "Change it."})
+    assert (workspace / "main.tex").read_text() == before
+
+
+async def test_allowed_for_the_session_does_not_ask_again(server: Any, workspace: Path) -> None:
+    asked: list[str] = []
+
+    async def permission(request: Any) -> Any:
+        asked.append(request["title"])
+        return {"id": request["id"], "choice": "session"}
+
+    second = {"name": "file_edit", "arguments": {"path": "main.tex", "old_string": "shine", "new_string": "glow"}}
+    script = {"turns": [EDIT, [{"calls": [EDIT[0]["calls"][0]]}, {"calls": [second]}, {"text": "Again."}]]}
+    handlers = {"astroresearch/permission/request": permission}
+    options = {"initialization_options": {"trusted": True}}
+    async with server(
+        workspace, script=script, experimental={"permission": True}, on_request=handlers, **options
+    ) as client:
+        first = await client.request("astroresearch/chat/send", {"text": "Change it."})
+        await client.request("astroresearch/chat/send", {"text": "And that.", "sessionId": first["sessionId"]})
+    assert len(asked) == 1
+    assert "glow" in (workspace / "main.tex").read_text()
+
+
+async def test_an_edit_of_a_buffer_that_moved_on_is_refused(server: Any, workspace: Path) -> None:
+    applied: list[Any] = []
+
+    async def apply(request: Any) -> Any:
+        applied.append(request)
+        return {"applied": False, "failureReason": "the document changed meanwhile"}
+
+    async def permission(request: Any) -> Any:
+        return {"id": request["id"], "choice": "once"}
+
+    handlers = {"astroresearch/permission/request": permission, "workspace/applyEdit": apply}
+    before = (workspace / "main.tex").read_text()
+    async with server(
+        workspace, script=EDIT, takes_edits=True, experimental={"permission": True}, on_request=handlers
+    ) as client:
+        stream = Stream(client, "t")
+        await client.open_document(workspace / "main.tex")
+        await client.request("astroresearch/chat/send", {"text": "Change it.", "workDoneToken": "t"})
+    assert applied[0]["edit"]["documentChanges"][0]["textDocument"]["version"] == 1
+    assert [e["status"] for e in stream.events if e["type"] == "tool.end"] == ["completed", "failed"]
+    assert (workspace / "main.tex").read_text() == before
