@@ -219,3 +219,12 @@ async def test_an_interrupt_stops_the_turn_and_leaves_no_traceback(home: Path, t
     events = await run(home, "sessions", "show", shown.rows[0]["id"], "--json")
     assert events.rows[-1]["event"]["type"] == "done"
     assert events.rows[-1]["event"]["stopReason"] in ("cancelled", "interrupted")
+
+
+@pytest.mark.parametrize("what", [["notes", "list"], ["sessions", "list"], ["papers"]])
+async def test_an_empty_list_says_so(home: Path, what: list[str]) -> None:
+    result = await run(home, *what)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("The")
+    rows = (await run(home, *what, "--json")).rows
+    assert [row["type"] for row in rows] == ["notice"]

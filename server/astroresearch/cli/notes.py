@@ -42,7 +42,7 @@ def list_(paper: str, cite_key: str, tag: str, query: str, limit: int, as_json: 
 def _show_all(out: Output, answer: dict[str, Any]) -> int:
     for note in answer["notes"]:
         out.row("note", note, _line(note))
-    return OK if answer["notes"] else FINDINGS
+    return OK if answer["notes"] else out.nothing("There is no such note.")
 
 
 @notes.command()

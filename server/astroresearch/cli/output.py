@@ -36,6 +36,11 @@ class Output:
         else:
             click.secho(text, err=True, dim=True)
 
+    def nothing(self, text: str) -> int:
+        """Says that nothing was found; the exit code for it."""
+        self.note(text)
+        return FINDINGS
+
     def fail(self, error: Exception, code: int) -> None:
         """The error, and the end of the process."""
         if self.as_json:

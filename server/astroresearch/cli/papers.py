@@ -138,7 +138,9 @@ async def _papers(out: Output, limit: int) -> int:
     for paper in answer["papers"]:
         state = "" if paper["state"] == "searchable" else f"  ({paper['state']}: {paper['stateReason']})"
         out.row("paper", paper, _line(paper) + state)
-    return OK
+    return (
+        OK if answer["papers"] else out.nothing("The library holds no paper yet: `astroresearch add` puts them there.")
+    )
 
 
 @click.command()

@@ -29,7 +29,7 @@ async def _list(out: Output, limit: int) -> int:
         answer = await client.request("astroresearch/session/list", {"limit": limit})
     for session in answer["sessions"]:
         out.row("session", session, f"{session['id']}  {session['updated'][:16]}  {session['title']}")
-    return OK if answer["sessions"] else FINDINGS
+    return OK if answer["sessions"] else out.nothing("There is no conversation yet.")
 
 
 @sessions.command()
