@@ -299,3 +299,11 @@ async def test_an_edit_of_a_buffer_that_moved_on_is_refused(server: Any, workspa
     assert applied[0]["edit"]["documentChanges"][0]["textDocument"]["version"] == 1
     assert [e["status"] for e in stream.events if e["type"] == "tool.end"] == ["completed", "failed"]
     assert (workspace / "main.tex").read_text() == before
+
+
+async def test_a_mode_that_is_reserved_says_so(server: Any, workspace: Path) -> None:
+    async with server(workspace, script=[{"text": "Yes."}]) as client:
+        stream = Stream(client, "t")
+        params = {"text": "Well?", "mode": "coordinator", "workDoneToken": "t"}
+        assert (await client.request("astroresearch/chat/send", params))["answer"] == "Yes."
+        assert any(e["type"] == "notice" and "coordinator" in e["text"] for e in stream.events)

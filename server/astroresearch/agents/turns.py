@@ -43,6 +43,7 @@ from astroresearch.errors import AstroResearchError, NotAllowed
 
 RENEW_S = 8.0
 "Between two renewals of a session's lease, which lasts 30 s."
+NO_COORDINATOR = "There is no coordinator yet: the question goes to the agent itself, which can use subagents."
 MAX_STOP_HOOKS = 8
 "How often `Stop` hooks may send the model back in one turn."
 _log = logging.getLogger(__name__)
@@ -209,6 +210,8 @@ class TurnRunner:
     ) -> TurnResult | None:
         """The turn's phases; what goes wrong is shown, and None means that it did."""
         turn.emit(SessionOpened(record.id, record.title, job.request.text))
+        if job.request.mode == "coordinator":
+            turn.emit(Noticed("info", NO_COORDINATOR))
         try:
             added = await self._greet(runtime, job, turn)
             await self._mend(record.id)
