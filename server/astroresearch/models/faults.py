@@ -145,10 +145,10 @@ def failure(kind: ModelErrorKind, profile: ModelProfile, what: str) -> ModelErro
     return ModelError(message, kind=kind, hint="Send the message again.")
 
 
-def timed_out(profile: ModelProfile, what: str) -> ModelError:
-    """The idle time-out passed with this (`no answer`, `nothing`)."""
+def timed_out(profile: ModelProfile, what: str, seconds: float) -> ModelError:
+    """This time passed with this (`no answer`, `nothing`)."""
     return ModelError(
-        f"{profile.name} at {profile.shown_url} sent {what} for {span(profile.idle_timeout_s)}.",
+        f"{profile.name} at {profile.shown_url} sent {what} for {span(seconds)}.",
         kind="timeout",
         hint="Try again, or raise `model.idle_timeout_s` for a slow model.",
     )

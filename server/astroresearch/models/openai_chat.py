@@ -260,7 +260,7 @@ class OpenAIChat:
             model=profile.name, messages=[], stream=True, extra_body=body
         )
         try:
-            with anyio.move_on_after(profile.idle_timeout_s) as scope:
+            with anyio.move_on_after(profile.first_timeout_s) as scope:
                 response = await manager.__aenter__()
                 stack.push_async_callback(_close_shielded, response)
                 return response
@@ -272,7 +272,7 @@ class OpenAIChat:
             message = f"{profile.shown_url} could not be reached for model {profile.name}: {cause}."
             raise ModelError(message, kind="unavailable", hint=hint) from None
         assert scope.cancelled_caught
-        raise timed_out(profile, "no answer")
+        raise timed_out(profile, "no answer", profile.first_timeout_s)
 
     async def _connected(self) -> AsyncOpenAI:
         if self._client is None:
@@ -317,7 +317,9 @@ class OpenAIChat:
         """The next event; None at the end, which is also when nothing follows an answer that has ended."""
         import httpx2
 
-        limit = min(TAIL_S, profile.idle_timeout_s) if collector.finish else profile.idle_timeout_s
+        limit = profile.idle_timeout_s if collector.chunks else profile.first_timeout_s
+        if collector.finish:
+            limit = min(TAIL_S, profile.idle_timeout_s)
         try:
             with anyio.move_on_after(limit) as scope:
                 return await anext(events, None)
@@ -326,7 +328,7 @@ class OpenAIChat:
                 return None
             raise failure("broken_stream", profile, f"The connection broke ({type(error).__name__}).") from None
         if scope.cancelled_caught and not collector.finish:
-            raise timed_out(profile, "nothing")
+            raise timed_out(profile, "nothing", limit)
         return None
 
 

@@ -11,6 +11,11 @@ from urllib.parse import urlsplit, urlunsplit
 from astroresearch.config import OPENAI_URL, Secret, Settings
 from astroresearch.errors import ModelError
 
+IDLE_S = 60.0
+"The default of `model.idle_timeout_s`."
+READING_S = 300.0
+"Until the first output of a model on this machine, whose processor may need minutes to read a prompt."
+
 
 @dataclass(frozen=True)
 class ModelProfile:
@@ -28,7 +33,7 @@ class ModelProfile:
     "Price of a million input and output tokens; None: not known."
     fallback: str = ""
     "Another model of the same endpoint, tried when this one fails before any output."
-    idle_timeout_s: float = 60.0
+    idle_timeout_s: float = IDLE_S
     max_output_tokens: int = 0
     "0 leaves it to the endpoint."
     key_source: str = ""
@@ -62,6 +67,11 @@ class ModelProfile:
             max_output_tokens=max(0, settings.integer("model.max_output_tokens")),
             key_source=settings.origins.get("model.api_key", ""),
         )
+
+    @property
+    def first_timeout_s(self) -> float:
+        """How long to wait for the first output: longer than in between for a local model, unless the user set the time."""
+        return READING_S if self.is_local and self.idle_timeout_s == IDLE_S else self.idle_timeout_s
 
     @property
     def host(self) -> str:
