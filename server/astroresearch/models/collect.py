@@ -17,7 +17,7 @@ from astroresearch.models.accumulate import (
     usage_of,
 )
 from astroresearch.models.thinking import ThinkSplitter, split_orphan
-from astroresearch.models.written_calls import may_be_call, written_call
+from astroresearch.models.written_calls import may_be_call, written_calls
 
 _FINISH: Mapping[str, FinishReason] = {
     **dict.fromkeys(("stop", "end_turn", "end", "eos", "eos_token", "stop_sequence", "complete", "completed"), "stop"),
@@ -54,7 +54,7 @@ class Collector:
         self._text_joiner, self._thought_joiner = Joiner(), Joiner()
         self._held: str | None = "" if tools else None
         "Text that may be a written call; None once it can't be."
-        self._recovered: ToolCall | None = None
+        self._recovered: tuple[ToolCall, ...] = ()
         self._refused = False
 
     def take(self, chunk: Mapping[str, Any]) -> list[ModelItem]:
@@ -77,8 +77,8 @@ class Collector:
             items += self._answer_after_all(items)
         held, self._held = self._held, None
         if held and not self._slots.slots:
-            self._recovered = written_call(held, self._tools)
-        if held and self._recovered is None:
+            self._recovered = written_calls(held, self._tools)
+        if held and not self._recovered:
             items.append(TextDelta(held))
         return self._note(items)
 
@@ -102,7 +102,7 @@ class Collector:
 
     def calls(self) -> tuple[ToolCall, ...]:
         """All calls so far."""
-        return (self._recovered,) if self._recovered else self._slots.calls(self._origin)
+        return self._recovered or self._slots.calls(self._origin)
 
     def trouble(self) -> str:
         """Why the stream is not a whole answer, for people; empty if it is one."""

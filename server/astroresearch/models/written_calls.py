@@ -1,6 +1,6 @@
 """Calls that a model wrote as text, which small local models do behind some servers.
 
-Only a message that is nothing but one call of a known tool counts; such text is held back while it may still become one.
+Only a message that is nothing but calls of known tools counts; such text is held back while it may still become one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _OPENER = r"(?:```(?:json|tool_call|tool_code)?\s*|<tool_call>\s*|<tools>\s*|\[T
 _WHOLE = re.compile(
     rf"\s*{_OPENER}(\{{.*\}})\s*(?:```|</tool_call>|</tools>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\])?\s*", re.DOTALL
 )
+_BETWEEN = re.compile(r"\A(?:\s|,|;|```(?:json|tool_call|tool_code)?|</?tool_call>)+")
 _START = re.compile(rf"\s*{_OPENER}\{{\s*\"(?:name|arguments|parameters|function|type|id)\"")
 _OPENERS = ("```json", "```tool_call", "```tool_code", "```", "<tool_call>", "<tools>", "[TOOL_CALL]", "[TOOL_CALLS]")
 _HOLD_MAX = 20_000
@@ -43,14 +44,36 @@ def may_be_call(text: str) -> bool:
     )
 
 
-def written_call(text: str, known: Collection[str]) -> ToolCall | None:
-    """The call that the whole text is, if it names a known tool; else None. It still passes every check."""
+def written_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
+    """The calls that the whole text is, one or several in a row, if each names a known tool; else none.
+
+    They still pass every check.
+    """
     match = _WHOLE.fullmatch(text)
     if match is None:
-        return None
-    try:
-        body: Any = json.loads(match[1])
-    except (ValueError, RecursionError):
+        return ()
+    bodies = _objects(match[1])
+    found = [call for body in bodies if (call := _call(body, known)) is not None]
+    return tuple(found) if len(found) == len(bodies) else ()
+
+
+def _objects(text: str) -> list[Any]:
+    """The JSON objects that follow one another in a text; none if it is anything else."""
+    decoder = json.JSONDecoder()
+    out: list[Any] = []
+    at = 0
+    while at < len(text):
+        try:
+            body, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        out.append(body)
+        at += len(text[at:]) - len(_BETWEEN.sub("", text[at:], count=1))
+    return out
+
+
+def _call(body: Any, known: Collection[str]) -> ToolCall | None:
+    if not isinstance(body, Mapping):
         return None
     if isinstance(body.get("function"), Mapping):
         body = body["function"]

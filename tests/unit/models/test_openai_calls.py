@@ -165,7 +165,26 @@ async def test_a_call_written_as_text_is_recognised_and_not_shown(whole):
 @pytest.mark.parametrize(
     "whole",
     [
+        f"{WRITTEN}\n{WRITTEN}",
+        f"```json\n{WRITTEN}\n{WRITTEN}\n```",
+        f"```json\n{WRITTEN}\n```\n```json\n{WRITTEN}\n```",
+        f"<tool_call>\n{WRITTEN}\n</tool_call>\n<tool_call>\n{WRITTEN}\n</tool_call>",
+    ],
+)
+async def test_several_written_calls_are_recognised(whole):
+    async with FakeProvider([raw(*(chunk({"content": c}) for c in whole), chunk({}, "stop"), DONE)]) as provider:
+        answer = await ask(client(provider))
+    assert answer.shown == answer.reply.text == ""
+    assert pairs(answer.reply) == [("read_file", PATH)] * 2
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
         WRITTEN.replace("read_file", "rm"),
+        f"{WRITTEN}\n{WRITTEN.replace('read_file', 'rm')}",
+        f"{WRITTEN}\nThat is what I would send.",
+        f"{WRITTEN}\n{WRITTEN[:-9]}",
         f"I would send {WRITTEN}",
         f"```json\n{WRITTEN}\n``` is what I would send.",
         '{"name": "read_file"',
