@@ -6,6 +6,7 @@ everything between `SessionOpened` and `TurnDone`, which agents/session emits fi
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from astroresearch.engine import untrusted
@@ -27,6 +28,8 @@ _WHY = {
     "loop": "The agent is turning in circles",
 }
 _LAST = "{why}. No more tools can be used: give the best answer you can from what you have, and say what is missing."
+_OTHERWISE = "Ask again in other words, or choose another model."
+_CALL = re.compile(r"""\s*(?:```(?:json)?|<\w+>)?\s*\{\s*"name"\s*:\s*"\w+"\s*,\s*"(?:arguments|parameters)"\s*:""")
 _EMPTY = "Your last answer was empty. Answer the question, or call a tool."
 
 
@@ -133,7 +136,9 @@ class _Turn:
         if reply.finish in ("interrupted", "refusal"):
             self._broken(reply)
         elif not reply.text.strip():
-            self.fail("model_empty", "The model gave no answer.", "Ask again in other words, or choose another model.")
+            self.fail("model_empty", "The model gave no answer.", _OTHERWISE)
+        elif _is_call(reply.text):
+            self.fail("model_empty", "The model asked for one more tool instead of answering.", _OTHERWISE)
         return why
 
     async def _steer(self) -> bool:
@@ -170,6 +175,11 @@ class _Turn:
             tainted=self._exchange.taint.turn,
             calls=tuple(self._executor.calls),
         )
+
+
+def _is_call(text: str) -> bool:
+    """Whether an answer is a call written as text, as small models go on to write when they were given no tools."""
+    return _CALL.match(text) is not None
 
 
 def _offered(registry: Registry, mode: str) -> tuple[ToolDefinition, ...]:

@@ -133,6 +133,15 @@ async def test_broken_arguments_for_ever_are_a_circle() -> None:
     assert result.stop_reason == "loop"
 
 
+async def test_a_last_answer_that_is_one_more_call_is_none() -> None:
+    written = '```json\n{"name": "a", "arguments": {}}\n```'
+    rig = Rig([calls(("a", {})), written], [tool("a")], limits=Limits(max_steps=1))
+    result = await rig.send()
+    assert result.stop_reason == "max_steps"
+    assert "instead of answering" in result.error
+    assert rig.of(Failed)[0].code == "model_empty"
+
+
 async def test_an_empty_answer_is_asked_for_again_and_three_are_a_circle() -> None:
     rig = Rig([{"thought": "hm"}, "Here."], [tool("a")])
     assert (await rig.send()).answer == "Here."
