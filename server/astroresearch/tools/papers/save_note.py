@@ -19,7 +19,11 @@ class SaveNoteArguments(Arguments):
     """The note and what it hangs on."""
 
     text: str = Field(min_length=1, max_length=MAX_TEXT, description="The note, Markdown.")
-    paper: str = Field("", max_length=500, description="Paper that it is about (any identifier), if any.")
+    paper: str = Field(
+        "",
+        max_length=500,
+        description="Paper of the library that it is about (any identifier); leave it out if there is none.",
+    )
     page: int = Field(0, ge=0, description="Page of the quote, from 1; 0 lets it be found.")
     quote: str = Field(
         "", max_length=5_000, description="Words of the paper, exactly as they stand there; they are checked."
