@@ -2,11 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check bench vsix wheel clean
+.PHONY: help demo test test-long test-real check bench vsix wheel clean
 
 help:
 	@echo "make demo    set up, then play the main job without account, key or network"
 	@echo "make test    set up, check and test everything"
+	@echo "make test-real  the product with a small language model on this machine: fetches 500 MB, takes minutes"
 	@echo "make check   ruff, mypy and import-linter only"
 	@echo "make bench   print one line a figure: ours, reference, ratio, goal"
 	@echo "make vsix    build the VS Code extension with the server's wheel inside"
@@ -40,6 +41,9 @@ test: .venv/test.stamp check
 
 test-long: .venv/test.stamp
 	tests/isolated.sh $(BIN)/python -m pytest -m "long"
+
+test-real: .venv/test.stamp
+	$(BIN)/python -m pytest -m "real_model" tests/real_model
 
 bench: .venv/test.stamp
 	@$(BIN)/python -m tests.benchmarks
