@@ -28,7 +28,7 @@ from astroresearch.lsp.client import Buffers, Client, connect
 
 MARKER = ".astroresearch-demo"
 QUESTIONS = (
-    "What keeps the gas in the core of the Perseus cluster from cooling?",
+    "What balances the radiative cooling in the core of the Perseus cluster?",
     "How large is the velocity dispersion that Hitomi measured in the Perseus core?",
     "What are the recession velocities of the two systems of emission lines towards NGC 1275?",
 )
