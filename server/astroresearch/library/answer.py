@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import anyio.to_thread
 
 from astroresearch.domain import identifiers
 from astroresearch.domain.paper import Paper
-from astroresearch.domain.passage import Citation, Passage, Retrieval
+from astroresearch.domain.passage import Citation, Retrieval
 from astroresearch.errors import InvalidInput, NotFound
 from astroresearch.library.quotes import PaperText
+from astroresearch.library.rank import MEANING, Candidate, candidates, choose, content, score
 from astroresearch.library.retrieve import Retriever
-from astroresearch.library.sentences import sentences
-from astroresearch.library.words import stem, terms, words
 from astroresearch.store.papers import PaperStore
 from astroresearch.store.passages import PassageStore
 
-SHORTEST, LONGEST = 40, 600
-"Characters of a sentence that may be quoted."
+MEANT, MEANING_S = 30, 1.0
+"Sentences that are compared with the question by meaning at most, and for how many seconds."
+KEPT = 8
+"Papers whose folded text is kept."
 
 
 def label(paper: Paper) -> str:
     """Author and year for people: `Fabian 2012`, `Lam & Wong 2023`, `Fabian et al. 2011`; the title where no author is known."""
     names = [a.split(",")[0].strip() for a in paper.authors if a.strip()]
     if not names:
-        who = paper.title[:60] or paper.id
-    elif len(names) == 2:
-        who = f"{names[0]} & {names[1]}"
-    else:
-        who = names[0] if len(names) == 1 else f"{names[0]} et al."
+        return paper.title or paper.id
+    who = " & ".join(names) if len(names) <= 2 else f"{names[0]} et al."
     return f"{who} {paper.year}" if paper.year else who
 
 
@@ -55,15 +50,6 @@ def cite(paper: Paper, quote: str, *, page: int = 0, section: str = "") -> Citat
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    score: float
-    passage: Passage
-    text: str
-    start: int
-    "Offset in the paper's text."
-
-
 class Answerer:
     """Fits `tools.ports.PassageSearch`."""
 
@@ -71,6 +57,7 @@ class Answerer:
         self._retriever = retriever
         self._papers = papers
         self._passages = passages
+        self._kept: dict[str, tuple[int, PaperText]] = {}
 
     async def passages(
         self, query: str, *, limit: int = 8, papers: Sequence[str] = (), per_paper: int = 3
@@ -85,25 +72,52 @@ class Answerer:
             raise NotFound(f"Not in the library: {', '.join(papers)}.", hint="Download or import it first.")
         return await self._retriever.search(query, limit=limit, paper_ids=found, per_paper=per_paper)
 
-    async def citations(self, query: str, retrieval: Retrieval, *, limit: int = 5) -> Sequence[Citation]:
-        """The sentences of these passages that share most with the query, verbatim, each checked against its page."""
-        chosen = choose(query, [hit.passage for hit in retrieval.hits], limit)
-        texts: dict[str, PaperText] = {}
+    async def citations(self, query: str, retrieval: Retrieval, *, limit: int = 3) -> Sequence[Citation]:
+        """The sentences of these passages that answer best, verbatim, each checked against its page."""
+        found: list[Candidate] = []
         records: dict[str, Paper] = {}
-        out: list[Citation] = []
-        for candidate in chosen:
-            paper_id = candidate.passage.paper_id
-            if paper_id not in texts:
+        for rank, hit in enumerate(retrieval.hits):
+            paper_id = hit.passage.paper_id
+            if paper_id not in records:
                 paper = await self._papers.get(paper_id)
                 if paper is None:  # removed meanwhile
                     continue
                 records[paper_id] = paper
-                texts[paper_id] = PaperText(await self._passages.pages(paper_id))
-            plain = cite(
-                records[paper_id], candidate.text, page=candidate.passage.page, section=candidate.passage.section
-            )
-            out.append(await anyio.to_thread.run_sync(check, plain, texts[paper_id]))
+            text = await self._text(paper_id)
+            found += await anyio.to_thread.run_sync(candidates, hit.passage, rank, text.joined)
+        await self._score(query, found)
+        out: list[Citation] = []
+        for chosen in choose(found, limit):
+            passage = chosen.passage
+            plain = cite(records[passage.paper_id], chosen.text, page=passage.page, section=passage.section)
+            out.append(await anyio.to_thread.run_sync(check, plain, await self._text(passage.paper_id)))
         return out
+
+    async def _score(self, query: str, found: list[Candidate]) -> None:
+        asked = content(query)
+        counts = await self._passages.document_counts(asked)
+        total = (await self._passages.counts())["passages"]
+        rarity = {w: math.log(1 + (total + 1) / (counts.get(w, 0) + 0.5)) for w in asked}
+        await anyio.to_thread.run_sync(score, query, found, rarity)
+        best = sorted((c for c in found if c.score > 0), key=lambda c: -c.score)[:MEANT]
+        near = await self._retriever.similarities(query, [c.text for c in best], budget_s=MEANING_S)
+        for candidate, similar in zip(best, near, strict=False):
+            candidate.score += MEANING * max(0.0, similar)
+        if near:  # those whose turn did not come are not compared with the others
+            mean = MEANING * sum(near) / len(near)
+            for candidate in best[len(near) :]:
+                candidate.score += mean / 2
+
+    async def _text(self, paper_id: str) -> PaperText:
+        """The paper's pages, folded once; a few papers are kept while a question is answered and for the next one."""
+        pages = await self._passages.pages(paper_id)
+        key = hash(tuple((p.page, p.text) for p in pages))
+        kept = self._kept.pop(paper_id, None)
+        text = kept[1] if kept is not None and kept[0] == key else PaperText(pages)
+        self._kept[paper_id] = (key, text)
+        while len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return text
 
     async def verify(self, paper: str, quote: str, *, page: int | None = None) -> Citation:
         """Looks a quote up in the paper's own text; `verified` and `rects` say what was found.
@@ -120,7 +134,7 @@ class Answerer:
         pages = await self._passages.pages(record.id)
         if not pages:
             raise NotFound(f"The text of {label(record)} is not in the library.", hint="Download and parse it first.")
-        return await anyio.to_thread.run_sync(check, cite(record, quote, page=page or 0), PaperText(pages))
+        return await anyio.to_thread.run_sync(check, cite(record, quote, page=page or 0), await self._text(record.id))
 
     async def _find(self, name: str) -> Paper | None:
         if (paper := await self._papers.get(name)) is not None:
@@ -137,45 +151,3 @@ def check(citation: Citation, text: PaperText) -> Citation:
         return citation
     page, rects = found
     return dataclasses.replace(citation, page=page, rects=rects, verified=True)
-
-
-def choose(query: str, passages: Sequence[Passage], limit: int) -> list[_Candidate]:
-    """The best sentences of passages, best first: by the rarity of the query's words in them and the rank of their passage."""
-    wanted = {stem(w) for w in terms(query)}
-    candidates = [
-        (rank, passage, passage.text[span.start : span.end], span.start)
-        for rank, passage in enumerate(passages)
-        for span in sentences(passage.text)
-        if SHORTEST <= span.end - span.start <= LONGEST and _is_prose(passage.text[span.start : span.end])
-    ]
-    bags = [{stem(w) for w in words(text)} for _, _, text, _ in candidates]
-    weight = _weights(wanted, bags)
-    scored = [
-        _Candidate(
-            sum(weight[w] for w in wanted & bag) / (1 + 0.15 * rank) / math.sqrt(1 + len(bag) / 40),
-            p,
-            text,
-            at + p.start,
-        )
-        for (rank, p, text, at), bag in zip(candidates, bags, strict=True)
-    ]
-    scored.sort(key=lambda c: -c.score)
-    out: list[_Candidate] = []
-    per_passage: Counter[int] = Counter()
-    for candidate in scored:
-        fresh = all(candidate.text != other.text for other in out)
-        if candidate.score > 0 and fresh and per_passage[candidate.passage.id] < 2:
-            per_passage[candidate.passage.id] += 1
-            out.append(candidate)
-    return out[:limit]
-
-
-def _weights(wanted: Iterable[str], bags: Sequence[set[str]]) -> dict[str, float]:
-    counts = Counter(w for bag in bags for w in bag)
-    return {w: math.log(1 + (len(bags) + 1) / (counts[w] + 0.5)) for w in wanted}
-
-
-def _is_prose(text: str) -> bool:
-    """No table row, list of names or equation: mostly letters, and begun and ended like a sentence."""
-    letters = sum(c.isalpha() or c.isspace() for c in text)
-    return letters > 0.75 * len(text) and re.match(r"[A-Z0-9\"'“‘(\[]", text) is not None and text[-1] in '.!?"”’)'

@@ -185,6 +185,8 @@ class PaperText:
         self._pages = {p.page: p for p in pages}
         self._numbers = sorted(self._pages)
         self._folded: dict[tuple[int, ...], Folded] = {}
+        self.joined = "\f".join(p.text for p in pages)
+        "The text that offsets of passages count in."
 
     def find(self, quote: str, page: int | None = None) -> tuple[int, tuple[PageRect, ...]] | None:
         """The page on which the quote begins and the rectangles that it covers; the given page is looked at first.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Sequence
+from operator import mul
 
 import anyio
 
@@ -19,6 +21,8 @@ DEPTH = 50
 "Passages that each of the two searches contributes."
 COMMON = 3_000
 "A word in more passages than this is left out while rarer ones are left: it costs much and tells little."
+CACHED = 512
+"Vectors of sentences and queries that are kept."
 TEXT_ALONE = "{why} Full text alone answered."
 
 
@@ -29,6 +33,7 @@ class Retriever:
         self._passages = passages
         self._embedder = embedder
         self._wait = vector_wait_s
+        self._vectors: dict[str, array[float]] = {}
 
     async def search(
         self, query: str, *, limit: int = 8, paper_ids: Sequence[str] = (), per_paper: int = 3
@@ -67,6 +72,30 @@ class Retriever:
         notice = TEXT_ALONE.format(why=why[0]) if why and why[0] else ""
         chosen = _diverse(hits, limit, limit if len(paper_ids) == 1 else per_paper)
         return Retrieval(tuple(chosen), "hybrid" if nearest else "text", notice)
+
+    async def similarities(self, query: str, texts: Sequence[str], *, budget_s: float) -> list[float]:
+        """Cosines of the query with the first texts, as many as the time allows; none where the embedder is not ready."""
+        out: list[float] = []
+        if self._embedder is None or not texts:
+            return out
+        try:
+            with anyio.move_on_after(budget_s):
+                wanted = await self._vector(query)
+                for text in texts:
+                    out.append(sum(map(mul, wanted, await self._vector(text))))
+        except AstroResearchError:
+            return out
+        return out
+
+    async def _vector(self, text: str) -> array[float]:
+        assert self._embedder is not None
+        if (kept := self._vectors.pop(text, None)) is None:
+            kept = array("f")
+            kept.frombytes((await self._embedder.embed([text], urgent=True))[0])
+        self._vectors[text] = kept
+        if len(self._vectors) > CACHED:
+            del self._vectors[next(iter(self._vectors))]
+        return kept
 
     async def _embed(self, query: str, out: list[bytes]) -> str:
         """Adds the query's vector to `out`, or says why there is none."""

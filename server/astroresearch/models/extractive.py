@@ -20,6 +20,7 @@ NO_MODEL = (
     "*No language model is configured: this answer is made of quotes. To add one, set `model.name` "
     "(and `model.base_url`, `model.api_key`) in the settings.*"
 )
+QUOTES = 3
 _SPECIAL = re.compile(r"([\[\]<`*])")
 Metadata = Mapping[str, Any]
 
@@ -103,7 +104,7 @@ def answer(wanted: Plan, since: Sequence[Message], *, introduce: bool) -> str:
     """The whole answer, Markdown, from the results of this turn's calls."""
     blocks: list[str] = []
     done = {m.name for m, _ in _results(since)}
-    quotes, hits = _gather(since, "citations"), _gather(since, "hits")
+    quotes, hits = _gather(since, "citations")[:QUOTES], _gather(since, "hits")
     blocks += [_target(metadata["target"]) for _, metadata in _results(since) if metadata.get("target")]
     if quotes:
         blocks.append("From the papers in your library:")
@@ -154,9 +155,12 @@ def _quote(quote: Metadata) -> str:
 def _sources(quotes: Sequence[Metadata]) -> str:
     lines: dict[str, str] = {}
     for quote in quotes:
-        name = quote.get("bibcode") or quote.get("doi") or quote.get("arxiv") or quote.get("paperId", "")
-        title = f", *{_plain(quote['title'])}*" if quote.get("title") else ""
-        lines.setdefault(str(quote.get("paperId", "")), f"- {_plain(quote.get('label') or '')}{title} ({_plain(name)})")
+        name = quote.get("bibcode") or quote.get("doi") or (f"arXiv:{quote['arxiv']}" if quote.get("arxiv") else "")
+        said, title = str(quote.get("label") or ""), str(quote.get("title") or "")
+        parts = [_plain(said)] if said and said != title else []
+        parts += [f"*{_plain(title)}*"] if title else []
+        line = ", ".join(parts) or _plain(quote.get("paperId", ""))
+        lines.setdefault(str(quote.get("paperId", "")), f"- {line}" + (f" ({_plain(name)})" if name else ""))
     return "Sources:\n\n" + "\n".join(lines.values())
 
 

@@ -68,7 +68,7 @@ class PassageSearch(Protocol):
         """Hybrid search; `papers` narrows it to these (any identifiers)."""
         ...
 
-    async def citations(self, query: str, retrieval: Retrieval, *, limit: int = 5) -> Sequence[Citation]:
+    async def citations(self, query: str, retrieval: Retrieval, *, limit: int = 3) -> Sequence[Citation]:
         """The sentences of these passages that answer best, each checked against its page."""
         ...
 
