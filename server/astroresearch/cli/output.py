@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
@@ -24,13 +25,16 @@ class Output:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
+        self._unfinished = False
 
     def row(self, kind: str, body: Mapping[str, Any], text: str) -> None:
         """One result: `text` for people, else `{"type": kind, …}`."""
+        self._end_progress()
         click.echo(json.dumps({"type": kind, **body}, ensure_ascii=False) if self.as_json else text)
 
     def note(self, text: str) -> None:
         """Something beside the results: standard error for people, a `notice` line in JSON."""
+        self._end_progress()
         if self.as_json:
             click.echo(json.dumps({"type": "notice", "text": text}, ensure_ascii=False))
         else:
@@ -40,6 +44,18 @@ class Output:
         """Says that nothing was found; the exit code for it."""
         self.note(text)
         return FINDINGS
+
+    def progress(self, text: str) -> None:
+        """What happens right now: one line of a terminal that the next one overwrites; nothing elsewhere."""
+        if not self.as_json and sys.stderr.isatty():
+            width = shutil.get_terminal_size().columns - 1
+            click.echo(f"\r{text[:width]:<{width}}", err=True, nl=False)
+            self._unfinished = True
+
+    def _end_progress(self) -> None:
+        if self._unfinished:
+            self._unfinished = False
+            click.echo("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r", err=True, nl=False)
 
     def fail(self, error: Exception, code: int) -> None:
         """The error, and the end of the process."""

@@ -34,7 +34,7 @@ async def _add(out: Output, papers: tuple[str, ...], no_wait: bool) -> int:
     others = [p for p in papers if p not in files]
     code = OK
     async with connect(None) as client:
-        client.progress["add"] = lambda value: out.note(value["message"]) if value.get("message") else None
+        client.progress["add"] = lambda value: out.progress(value["message"]) if value.get("message") else None
         if files:
             code = max(code, await _import(out, client, files))
         for paper in others:
@@ -59,7 +59,7 @@ async def _wait_for_vectors(out: Output, client: Client) -> None:
         if not status["embedder"] or missing <= 0 or anyio.current_time() - quiet_since > STUCK_S:
             return
         if status["vectors"] != said and missing > 20:
-            out.note(
+            out.progress(
                 f"vectors for search by meaning: {status['vectors']} of {status['passages']} (Ctrl-C leaves the rest for later)"
             )
         if status["vectors"] != said:
