@@ -78,6 +78,6 @@ def test_the_main_job(
     assert not asked["focused"], "something was preselected"
     assert "The hot gas in" in asked["detail"]
     assert data["the answer has math and no image"] == {"images": 0, "loaded": []}
-    assert "✓ verified" in data["a quote that runs over a page's end is verified, and a click shows both pages"]
+    assert "✓ verified" in data["a quote is verified, and a click shows its page"]
     assert data["after a restart the session is there again"] == 2
     assert data["nobody outside was asked"] == []
