@@ -64,6 +64,14 @@ def wrap(text: str, nonce: str, source: str = "") -> str:
     return f"{head}\n{_TAG.sub('&lt;', clean(text))}\n</{tag}>"
 
 
+_WRAPPED = re.compile(r"<(untrusted-\w+)(?: source=\"[^\"]*\")?>\n(.*)\n</\1>", re.DOTALL)
+
+
+def unwrap(text: str) -> str:
+    """The text without its marks, for showing it to people."""
+    return _WRAPPED.sub(lambda match: match[2], text)
+
+
 @dataclass
 class Taint:
     """What a turn has seen of strangers' text. Grows, never shrinks."""

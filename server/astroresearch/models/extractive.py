@@ -14,6 +14,7 @@ from typing import Any
 
 from astroresearch.engine.messages import Message, ToolCall, new_call_id
 from astroresearch.engine.model import ModelItem, ModelReply, ModelRequest, TextDelta, ThoughtDelta, Usage
+from astroresearch.engine.untrusted import unwrap
 from astroresearch.models.rules import Plan, plan
 
 NO_MODEL = (
@@ -118,7 +119,7 @@ def answer(wanted: Plan, since: Sequence[Message], *, introduce: bool) -> str:
         blocks.append("The search for papers found none.")
     blocks += ["Saved as a note." for _, metadata in _results(since, "save_note") if metadata.get("note")]
     blocks += [f"{_plain(notice)}" for notice in dict.fromkeys(_notices(since))]
-    blocks += [f"`{m.name}` did not work: {_plain(m.content)[:300]}" for m in _failed(since)]
+    blocks += [f"`{m.name}` did not work: {_plain(unwrap(m.content))[:300]}" for m in _failed(since)]
     if not blocks:
         blocks.append(
             "Ask a question about the papers in your library, name an object, or ask for papers to be searched."

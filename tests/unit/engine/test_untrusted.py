@@ -61,3 +61,11 @@ def test_taint_of_a_history_tells_this_turn_from_earlier_ones() -> None:
     assert untrusted.Taint.of([old], "t1").turn
     assert not untrusted.Taint.of([Message("user", "hi")], "t1").context
     assert earlier.named() == "PDF of Fabian 2012"
+
+
+def test_unwrap_gives_what_people_may_see() -> None:
+    assert (
+        untrusted.unwrap(untrusted.wrap("ADS is down.\nTry later.", "ab12", "Search papers"))
+        == "ADS is down.\nTry later."
+    )
+    assert untrusted.unwrap("no marks here") == "no marks here"
